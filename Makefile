@@ -1,0 +1,64 @@
+# `make` alone prints the targets. Everything that needs a set-up does it first; a set-up that is up to date takes no time.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Timings and the one set-up are for one job at a time, whatever -j says.
+.NOTPARALLEL:
+
+PY := .venv/bin/python
+# Set-up records the Java it found to be good; Spark is told to use that one. Read when a recipe runs, not before.
+SPARKED = JAVA_HOME="$$(cat .venv/java-home)" $(PY)
+# Arguments for `make test ARGS=...`, `make demo ARGS=...` and `make bench-NAME ARGS=...`.
+ARGS ?=
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-zA-Z%-]+:.*## / {sub("%", "NAME", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '  %s\n' '' 'ARGS="..." is passed on, e.g. make test-fast ARGS="-k intervals -x"'
+
+.PHONY: setup
+setup: ## make .venv with all packages, and find or install Java 17
+	@scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## a short tour on TPC-H data: index, query, explain, measure
+	@$(SPARKED) -m sidestep.demo $(ARGS)
+
+.PHONY: test
+test: lint types ## lint, types, and every test
+	$(SPARKED) -m pytest $(ARGS)
+
+.PHONY: test-fast
+test-fast: setup ## the tests that need no Spark
+	$(PY) -m pytest -m "not spark" $(ARGS)
+
+.PHONY: lint
+lint: setup ## ruff: rules and formatting
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+.PHONY: types
+types: setup ## mypy, strict
+	$(PY) -m mypy
+
+.PHONY: format
+format: setup ## put every file into ruff's format and fix what it can
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+.PHONY: fuzz
+fuzz: setup ## every property with many random examples (long)
+	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
+
+.PHONY: bench
+bench: setup ## every benchmark, one after the other
+	@for name in $$($(PY) -m bench --names); do $(SPARKED) -m bench "$$name" $(ARGS); done
+
+bench-%: setup ## one benchmark, by name; .venv/bin/python -m bench lists them
+	$(SPARKED) -m bench $* $(ARGS)
+
+.PHONY: clean
+clean: ## remove what was built and cached; data/ and .venv stay
+	rm -rf dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf

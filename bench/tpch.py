@@ -1,0 +1,96 @@
+"""TPC-H: its tables as folders of Parquet files, and its 22 queries as Spark runs them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sidestep.errors import SidestepError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPLIT_TABLES = ("lineitem", "orders", "partsupp", "part", "customer")
+WHOLE_TABLES = ("supplier", "nation", "region")
+TABLES = SPLIT_TABLES + WHOLE_TABLES
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+"""Where generated data goes unless told otherwise; git ignores it."""
+
+
+def make_tpch(folder: Path | str = DATA, sf: float = 1.0, files: int = 8, row_group_bytes: int | None = None) -> Path:
+    """The folder that holds TPC-H at this scale factor, one folder of Parquet files per table, made if it is not there.
+
+    The five large tables are split into ``files`` files each, along their keys as the generator emits them; the others
+    are one file. The same arguments always give the same rows. The data is written under another name and renamed when
+    it is complete, so a folder that exists is whole, and an interrupted run leaves nothing that could pass for data.
+    """
+    if files < 1:
+        raise SidestepError(f"A table cannot be split into {files} files; give 1 or more.")
+    size = "" if row_group_bytes is None else f"-groups{row_group_bytes}"
+    target = Path(folder) / f"tpch-sf{sf:g}-files{files}{size}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for tables, parts in ((SPLIT_TABLES, files), (WHOLE_TABLES, 1)):
+            _generate(partial, sf, tables, parts, row_group_bytes)
+        partial.chmod(0o755)
+        partial.rename(target)
+    except OSError:
+        # Another process may have finished the same data first; its folder is as good as ours.
+        if not target.is_dir():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+def _generate(folder: Path, sf: float, tables: tuple[str, ...], parts: int, row_group_bytes: int | None) -> None:
+    command = [_generator(), "tpch", "parquet", "--quiet", "--scale-factor", f"{sf:g}", "--output-dir", str(folder)]
+    command += ["--tables", ",".join(tables), "--parts", str(parts)]
+    if row_group_bytes is not None:
+        command += ["--row-group-bytes", str(row_group_bytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.strip() or done.stdout.strip()
+        raise SidestepError(f"tpcgen-cli could not write TPC-H to {folder}: {said}")
+
+
+def _generator() -> str:
+    """The generator of this Python environment, which need not be in PATH."""
+    found = shutil.which("tpcgen-cli", path=sysconfig.get_path("scripts")) or shutil.which("tpcgen-cli")
+    if found is None:
+        raise SidestepError("TPC-H data comes from tpcgen-cli, which is not installed: pip install 'sidestep[demo]'.")
+    return found
+
+
+def register(spark: SparkSession, folder: Path | str) -> None:
+    """Make the tables of a folder that :func:`make_tpch` returned known to Spark as temporary views."""
+    for table in TABLES:
+        spark.read.parquet(str(Path(folder) / table)).createOrReplaceTempView(table)
+
+
+def queries() -> dict[str, str]:
+    """The queries q1 to q22 with the specification's validation parameters, in Spark SQL.
+
+    DuckDB's tpch extension holds the texts. Spark takes them as they are, but for the closing semicolon. The extension
+    is loaded from its Python package by path: installing it would write into the user's home folder.
+    """
+    try:
+        import duckdb
+
+        package = resources.files("duckdb_extension_tpch")
+    except ImportError as error:
+        raise SidestepError(f"The TPC-H queries need a package of the dev extra ({error}): run make setup.") from error
+    extension = package / "extensions" / f"v{duckdb.__version__}" / "tpch.duckdb_extension"
+    with resources.as_file(extension) as path, duckdb.connect(":memory:") as connection:
+        connection.load_extension(str(path))
+        rows = connection.execute("SELECT query_nr, query FROM tpch_queries() ORDER BY query_nr").fetchall()
+    return {f"q{number}": text.strip().rstrip(";").rstrip() for number, text in rows}

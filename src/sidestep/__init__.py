@@ -1,0 +1,24 @@
+"""sidestep: Spark queries that read only what they need.
+
+>>> import sidestep
+>>> sidestep.index(spark, "/data/lineitem")            # doctest: +SKIP
+>>> sidestep.enable(spark)                             # doctest: +SKIP
+>>> print(sidestep.explain("SELECT … FROM lineitem"))  # doctest: +SKIP
+"""
+
+from sidestep._version import __version__
+from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.spark import disable, enable, explain, index, metrics, read, status
+
+__all__ = [
+    "SidestepError",
+    "SidestepWarning",
+    "__version__",
+    "disable",
+    "enable",
+    "explain",
+    "index",
+    "metrics",
+    "read",
+    "status",
+]

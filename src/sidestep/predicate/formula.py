@@ -1,0 +1,180 @@
+"""Formulas: two-valued, negation-free statements about a row, and how they are simplified as they are built.
+
+A formula is what :func:`sidestep.predicate.normal.normalize` makes of a predicate. :func:`all_of` and :func:`any_of` are
+its only connectives; they keep it flat, without repeats, and with one set of ranges per column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from sidestep.predicate.intervals import IntervalSet
+from sidestep.predicate.like import LikePattern
+from sidestep.predicate.nodes import Column, Opaque
+
+Relation: TypeAlias = OneOf["<", "<=", "=", "<>"]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The column is not NULL and its value lies in the ranges; IS NOT NULL is the full range."""
+
+    column: Column
+    ranges: IntervalSet
+
+    def __post_init__(self) -> None:
+        if self.ranges.type != self.column.type:
+            raise ValueError(f"{self.column.name} is a {self.column.type}; ranges of {self.ranges.type} do not fit it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The column is NULL."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The column is not NULL and matches the pattern (or, negated, does not)."""
+
+    column: Column
+    pattern: LikePattern
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compares:
+    """Both columns are not NULL and the relation holds; of two types, they are compared as exact numbers."""
+
+    left: Column
+    op: Relation
+    right: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The opaque predicate is TRUE (or, if ``value`` is False, FALSE; it may be neither)."""
+
+    opaque: Opaque
+    value: bool
+
+
+Atom = Within | Null | Matches | Compares | Holds
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every child holds; without children, TRUE."""
+
+    children: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """Some child holds; without children, FALSE."""
+
+    children: tuple[Formula, ...]
+
+
+Formula = All | Any | Atom
+
+HOLDS_ALWAYS = All(())
+HOLDS_NEVER = Any(())
+
+
+def all_of(children: Iterable[Formula]) -> Formula:
+    """The conjunction, simplified: ranges on one column intersected, contradictions on one column found."""
+    flat = list(_flat(All, children))
+    if any(child == HOLDS_NEVER for child in flat):
+        return HOLDS_NEVER
+    ranges: dict[Column, IntervalSet] = {}
+    for child in flat:
+        if isinstance(child, Within):
+            known = ranges.get(child.column)
+            ranges[child.column] = child.ranges if known is None else known.intersect(child.ranges)
+    nulls = {child.column for child in flat if isinstance(child, Null)}
+    # A comparison or a match already says that its columns are not NULL.
+    present = {column for child in flat for column in _present(child)}
+    if any(found.is_empty for found in ranges.values()) or nulls & (present | ranges.keys()):
+        return HOLDS_NEVER
+    redundant = {column for column in present if column in ranges and ranges[column].is_full}
+    return _rebuilt(All, flat, {column: found for column, found in ranges.items() if column not in redundant})
+
+
+def any_of(children: Iterable[Formula]) -> Formula:
+    """The disjunction, simplified: ranges on one column united, NULL or not NULL seen as always true."""
+    flat = list(_flat(Any, children))
+    if any(child == HOLDS_ALWAYS for child in flat):
+        return HOLDS_ALWAYS
+    listed: dict[Column, list[IntervalSet]] = {}
+    for child in flat:
+        if isinstance(child, Within):
+            listed.setdefault(child.column, []).append(child.ranges)
+    ranges = {c: sets[0] if len(sets) == 1 else IntervalSet.united(c.type, sets) for c, sets in listed.items()}
+    if any(isinstance(child, Null) and child.column in ranges and ranges[child.column].is_full for child in flat):
+        return HOLDS_ALWAYS
+    return _rebuilt(Any, flat, {column: found for column, found in ranges.items() if not found.is_empty})
+
+
+def within(column: Column, ranges: IntervalSet) -> Formula:
+    """A Within, or HOLDS_NEVER if no value is left."""
+    return HOLDS_NEVER if ranges.is_empty else Within(column, ranges)
+
+
+def not_null(column: Column) -> Formula:
+    return Within(column, IntervalSet.full(column.type))
+
+
+def compares(left: Column, op: Relation, right: Column) -> Formula:
+    """A comparison of two columns; the sides of a symmetric one in a fixed order, a column with itself decided."""
+    if left == right:
+        return not_null(left) if op in ("=", "<=") else HOLDS_NEVER
+    if op in ("=", "<>") and (right.name, str(right.type)) < (left.name, str(left.type)):
+        left, right = right, left
+    return Compares(left, op, right)
+
+
+def atoms(formula: Formula) -> Iterator[Atom]:
+    """Every atom, left to right."""
+    if isinstance(formula, All | Any):
+        for child in formula.children:
+            yield from atoms(child)
+    else:
+        yield formula
+
+
+def _present(child: Formula) -> tuple[Column, ...]:
+    if isinstance(child, Matches):
+        return (child.column,)
+    if isinstance(child, Compares):
+        return (child.left, child.right)
+    return ()
+
+
+def _flat(kind: type[All] | type[Any], children: Iterable[Formula]) -> Iterator[Formula]:
+    for child in children:
+        if isinstance(child, All | Any) and isinstance(child, kind):
+            yield from child.children
+        else:
+            yield child
+
+
+def _rebuilt(kind: type[All] | type[Any], flat: list[Formula], ranges: dict[Column, IntervalSet]) -> Formula:
+    """The children without repeats, each column's ranges once, where they first stood."""
+    kept: list[Formula] = []
+    seen: set[Formula] = set()
+    for child in flat:
+        if isinstance(child, Within):
+            found = ranges.pop(child.column, None)
+            if found is not None:
+                kept.append(child if found is child.ranges else Within(child.column, found))
+        elif child not in seen:
+            kept.append(child)
+            # rand() < 0.5, twice, is not once: what has no identity is never merged.
+            if all(a.opaque.identified for a in atoms(child) if isinstance(a, Holds)):
+                seen.add(child)
+    return kept[0] if len(kept) == 1 else kind(tuple(kept))

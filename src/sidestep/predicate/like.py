@@ -1,0 +1,267 @@
+"""LIKE patterns: what they match, which range they lie in, and when one pattern says more than another.
+
+A pattern is a sequence of **tokens**: a character, ANY (``_``) or MANY (``%``). In normal form a run of wildcards has its
+ANYs first and at most one MANY last, so patterns that match the same texts are mostly equal objects: ``%_%`` is ``_%``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from sidestep.predicate.intervals import Interval, IntervalSet
+from sidestep.predicate.nodes import Match, MatchKind
+from sidestep.predicate.types import STRING
+
+ANY = "_"
+MANY = "%"
+
+Token = tuple[bool, str]
+"""(True, ANY or MANY) for a wildcard, (False, a character) for itself."""
+
+_LAST_CHARACTER = chr(0x10FFFF)
+_LARGEST_COMPARISON = 1_000_000
+"""Patterns whose lengths multiply to more than this are compared by equality only."""
+
+
+@dataclass(frozen=True)
+class LikePattern:
+    """A pattern in normal form; make one with :func:`parse` or :func:`pattern_of`.
+
+    >>> pattern = parse("PROMO%_%")
+    >>> pattern.prefix, pattern.matches("PROMO BRUSHED"), pattern.matches("PROMO")
+    ('PROMO', True, False)
+    """
+
+    tokens: tuple[Token, ...]
+
+    def __post_init__(self) -> None:
+        normal: list[Token] = []
+        run: list[Token] = []
+        for token in (*self.tokens, (False, "")):
+            if token[0]:
+                run.append(token)
+                continue
+            normal += [t for t in run if t[1] == ANY]
+            if (True, MANY) in run:
+                normal.append((True, MANY))
+            run = []
+            normal.append(token)
+        object.__setattr__(self, "tokens", tuple(normal[:-1]))
+
+    @property
+    def prefix(self) -> str:
+        """The fixed text at the start."""
+        return _fixed(self.tokens)
+
+    @property
+    def suffix(self) -> str:
+        """The fixed text at the end."""
+        return _fixed(self.tokens[::-1])[::-1]
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """Every maximal fixed text in the pattern, in order: each occurs in whatever matches."""
+        found = [""]
+        for wild, character in self.tokens:
+            if wild:
+                found.append("")
+            else:
+                found[-1] += character
+        return tuple(piece for piece in found if piece)
+
+    @cached_property
+    def least_length(self) -> int:
+        """How many characters a matching text has at least."""
+        return sum(token != (True, MANY) for token in self.tokens)
+
+    @cached_property
+    def _regex(self) -> tuple[re.Pattern[str], ...]:
+        """The parts between MANYs; each has a fixed length, so seeking them one after the other never backtracks."""
+        parts = [""]
+        for wild, character in self.tokens:
+            if (wild, character) == (True, MANY):
+                parts.append("")
+            else:
+                parts[-1] += "." if wild else re.escape(character)
+        return tuple(re.compile(part, re.DOTALL) for part in parts)
+
+    @cached_property
+    def _part_lengths(self) -> tuple[int, ...]:
+        lengths = [0]
+        for token in self.tokens:
+            if token == (True, MANY):
+                lengths.append(0)
+            else:
+                lengths[-1] += 1
+        return tuple(lengths)
+
+    def matches(self, text: str) -> bool:
+        """Whether the whole text matches, newlines included."""
+        parts = self._regex
+        if len(parts) == 1:
+            return parts[0].fullmatch(text) is not None
+        if len(text) < self.least_length or not parts[0].match(text):
+            return False
+        end = len(text) - self._part_lengths[-1]
+        if not parts[-1].match(text, end):
+            return False
+        position = self._part_lengths[0]
+        for part in parts[1:-1]:
+            found = part.search(text, position, end)
+            if found is None:
+                return False
+            position = found.end()
+        return position <= end
+
+    def as_range(self) -> IntervalSet | None:
+        """The texts that match, if they are exactly a range: a fixed text, a prefix, all texts, or all but the empty."""
+        if all(not wild for wild, _ in self.tokens):
+            return IntervalSet.point(STRING, self.prefix)
+        if self.tokens == ((True, ANY), (True, MANY)):
+            return IntervalSet.at_least(STRING, "", closed=False)
+        if self.tokens[-1] == (True, MANY) and len(self.prefix) == len(self.tokens) - 1:
+            return prefix_range(self.prefix)
+        return None
+
+    def necessary_range(self) -> IntervalSet:
+        """A range that every matching text lies in."""
+        exact = self.as_range()
+        if exact is not None:
+            return exact
+        # `a_%` and the like: longer than its prefix, so the prefix itself is out.
+        longer = IntervalSet.at_least(STRING, self.prefix, closed=self.least_length == len(self.prefix))
+        return prefix_range(self.prefix).intersect(longer)
+
+    def implies(self, other: LikePattern) -> bool:
+        """Whether every text that matches this surely matches the other.
+
+        This pattern is read as a text: the other's ANY may stand for a character or an ANY of it, the other's MANY for
+        any stretch. Never wrong; some truths that hold only for a small alphabet are missed.
+
+        >>> parse("a%b_c").implies(parse("a%c")), parse("a%c").implies(parse("a%b_c"))
+        (True, False)
+        """
+        if self == other:
+            return True
+        if len(self.tokens) * len(other.tokens) > _LARGEST_COMPARISON:
+            return False
+        reached = {0}
+        for token in self.tokens:
+            reached = _step(other.tokens, reached, token)
+            if not reached:
+                return False
+        return len(other.tokens) in _past_many(other.tokens, reached)
+
+    def excludes(self, other: LikePattern) -> bool:
+        """Whether no text matches both: the two patterns, walked in step, never reach both ends.
+
+        >>> parse("%x").excludes(parse("%y")), parse("a%").excludes(parse("%b"))
+        (True, False)
+        """
+        if len(self.tokens) * len(other.tokens) > _LARGEST_COMPARISON:
+            return False
+        ours, theirs = self.tokens, other.tokens
+        pending, seen = [(0, 0)], {(0, 0)}
+        while pending:
+            i, j = pending.pop()
+            if i == len(ours) and j == len(theirs):
+                return False
+            following: list[tuple[int, int]] = []
+            mine = ours[i] if i < len(ours) else None
+            its = theirs[j] if j < len(theirs) else None
+            if mine == (True, MANY):
+                following.append((i + 1, j))
+                if its is not None:
+                    following.append((i, j + 1))
+            if its == (True, MANY):
+                following.append((i, j + 1))
+                if mine is not None:
+                    following.append((i + 1, j))
+            if mine is not None and its is not None and (mine == its or (True, ANY) in (mine, its)):
+                following.append((i + 1, j + 1))
+            for state in following:
+                if state not in seen:
+                    seen.add(state)
+                    pending.append(state)
+        return True
+
+
+def parse(text: str, escape: str = "\\") -> LikePattern:
+    """A LIKE pattern by Spark's rules: the escape may stand only before ``_``, ``%`` or itself.
+
+    >>> parse("50\\\\%").as_range() == IntervalSet.point(STRING, "50%")
+    True
+    """
+    tokens: list[Token] = []
+    characters = iter(text)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None:
+                raise ValueError(f"The LIKE pattern {text!r} ends with its escape character; Spark rejects that.")
+            if escaped not in (ANY, MANY, escape):
+                raise ValueError(f"In the LIKE pattern {text!r} the escape stands before {escaped!r}; Spark rejects that.")
+            tokens.append((False, escaped))
+        else:
+            tokens.append((character in (ANY, MANY), character))
+    return LikePattern(tuple(tokens))
+
+
+def pattern_of(match: Match) -> LikePattern:
+    """What a Match node looks for."""
+    if match.kind is MatchKind.LIKE:
+        return parse(match.text, match.escape)
+    many: tuple[Token, ...] = ((True, MANY),)
+    fixed = tuple((False, character) for character in match.text)
+    before = many if match.kind in (MatchKind.SUFFIX, MatchKind.CONTAINS) else ()
+    after = many if match.kind in (MatchKind.PREFIX, MatchKind.CONTAINS) else ()
+    return LikePattern(before + fixed + after)
+
+
+def prefix_range(prefix: str) -> IntervalSet:
+    """The strings that start with a prefix, by code point order (which is the order of valid UTF-8 bytes).
+
+    >>> prefix_range("ab").intervals
+    (Interval(low='ab', high='ac', low_closed=True, high_closed=False),)
+    """
+    after = successor(prefix)
+    return IntervalSet(STRING, (Interval(prefix, after, high_closed=False),))
+
+
+def successor(prefix: str) -> str | None:
+    """The least string above all strings that start with the prefix, or None if there is none."""
+    trimmed = prefix.rstrip(_LAST_CHARACTER)
+    if not trimmed:
+        return None
+    # U+D800 to U+DFFF are surrogates, which no text holds: the character after U+D7FF is U+E000.
+    last = ord(trimmed[-1])
+    return trimmed[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
+
+
+def _fixed(tokens: tuple[Token, ...]) -> str:
+    fixed = ""
+    for wild, character in tokens:
+        if wild:
+            break
+        fixed += character
+    return fixed
+
+
+def _past_many(tokens: tuple[Token, ...], positions: set[int]) -> set[int]:
+    """The positions, and those just past a MANY that may stand for nothing."""
+    return positions | {p + 1 for p in positions if p < len(tokens) and tokens[p] == (True, MANY)}
+
+
+def _step(pattern: tuple[Token, ...], positions: set[int], token: Token) -> set[int]:
+    reached: set[int] = set()
+    for position in _past_many(pattern, positions):
+        if position == len(pattern):
+            continue
+        wanted = pattern[position]
+        if wanted == (True, MANY):
+            reached.add(position)
+        elif token != (True, MANY) and wanted in (token, (True, ANY)):
+            reached.add(position + 1)
+    return reached

@@ -1,0 +1,92 @@
+"""Static pruning: which of a query's own predicates must hold for the rows that a scan contributes.
+
+A row that a scan emits and that fails such a predicate cannot reach the result, so a block without a row that satisfies
+all of them need not be read. Spark has already pushed filters down as far as it can; what is left is to collect them,
+and to know where collecting must stop:
+
+===================  ===============================  ==========================
+join                 condition of the join holds for  filters above it hold for
+===================  ===============================  ==========================
+inner, cross         both sides                       both sides
+left outer           right (null-supplying) side      left (preserved) side
+right outer          left (null-supplying) side       right (preserved) side
+full outer           neither                          neither
+left semi            both sides                       left side
+left anti            right side                       left side
+existence            right side                       left side
+===================  ===============================  ==========================
+
+A filter above an outer join says nothing of rows on the null-supplying side: ``WHERE r.x IS NULL`` is there to find
+those without a match, and skipping blocks of ``r`` would invent more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sidestep.predicate import Predicate, conjuncts
+from sidestep.predicate.columns import columns_of, rename
+from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
+
+BOTH = frozenset({JoinType.INNER, JoinType.CROSS})
+CONDITION_HOLDS_LEFT = BOTH | {JoinType.RIGHT_OUTER, JoinType.LEFT_SEMI}
+CONDITION_HOLDS_RIGHT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
+ABOVE_HOLDS_LEFT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
+ABOVE_HOLDS_RIGHT = BOTH | {JoinType.RIGHT_OUTER}
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFilter:
+    """A scan and the predicates, in the table's own column names, that its rows must satisfy to matter."""
+
+    scan: Scan
+    conjuncts: tuple[Predicate, ...] = ()
+    blocked: str | None = None
+    """Why nothing may be skipped here although the scan could be pruned."""
+
+
+def scan_filters(query: Query) -> list[ScanFilter]:
+    """One entry per occurrence of a scan in the query and its subqueries, in plan order."""
+    return [found for plan in query.plans for found in _visit(plan, (), None)]
+
+
+def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None) -> Iterator[ScanFilter]:
+    if isinstance(operator, Scan):
+        yield ScanFilter(operator, () if blocked else tuple(_about(operator, known)), blocked)
+        return
+    if operator.random and blocked is None:
+        blocked = "the query uses a random or position-dependent function, whose result would change with the files read"
+    match operator:
+        case Filter(condition=condition, child=child):
+            yield from _visit(child, (*known, *conjuncts(condition)), blocked)
+        case Project(child=child):
+            yield from _visit(child, known, blocked)
+        case Join(type=kind, left=left, right=right, condition=condition):
+            own = tuple(conjuncts(condition)) if condition is not None else ()
+            yield from _visit(left, _passing(kind, known, ABOVE_HOLDS_LEFT, own, CONDITION_HOLDS_LEFT), blocked)
+            yield from _visit(right, _passing(kind, known, ABOVE_HOLDS_RIGHT, own, CONDITION_HOLDS_RIGHT), blocked)
+        case Other(name=name, children=below):
+            if name == "Sample" and blocked is None:
+                blocked = "it is sampled, and a sample depends on the files read"
+            for child in below:
+                yield from _visit(child, (), blocked)
+
+
+def _passing(
+    kind: JoinType,
+    above: tuple[Predicate, ...],
+    above_holds: frozenset[JoinType],
+    own: tuple[Predicate, ...],
+    own_holds: frozenset[JoinType],
+) -> tuple[Predicate, ...]:
+    return (above if kind in above_holds else ()) + (own if kind in own_holds else ())
+
+
+def _about(scan: Scan, known: tuple[Predicate, ...]) -> Iterator[Predicate]:
+    """Those predicates that speak of this scan's columns alone, in the table's own names."""
+    names = dict(scan.columns)
+    for predicate in dict.fromkeys(known):
+        columns = {column.name for column in columns_of(predicate)}
+        if columns and columns <= names.keys():
+            yield rename(predicate, names)

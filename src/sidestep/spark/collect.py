@@ -1,0 +1,174 @@
+"""The collect job: builds the synopses of a table's blocks on Spark, one pass over what is not indexed yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark import InheritableThread, SparkContext
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from sidestep.errors import DamagedFile, SidestepError
+from sidestep.predicate import DataType, parse_type
+from sidestep.spark.relation import resolve
+from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
+from sidestep.store import status as store_status
+from sidestep.store.update import update_index
+
+Progress = Callable[[int, int], None]
+"""Told (files done, files in all) while the job runs."""
+TASKS_PER_CORE = 8
+
+
+def index(
+    spark: SparkSession,
+    table: str,
+    *,
+    columns: Sequence[str] | None = None,
+    index_dir: str | None = None,
+    footers: bool = True,
+    progress: Progress | None = None,
+) -> IndexStatus:
+    """Index the table at a path (or of a name in the catalog): zone maps of each row group of its files.
+
+    All columns of an ordered type are indexed, or those named. Files whose entries are up to date are left alone, so
+    after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
+    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
+    """
+    snapshot = read_snapshot(resolve(spark, table))
+    wanted = column_types(spark, snapshot, columns)
+    sources = Sources(footers=footers)
+
+    def run(files: Sequence[DataFile]) -> Iterable[pa.Table | DamagedFile | None]:
+        return summarize_on_spark(spark, snapshot, files, wanted, sources, progress)
+
+    update_index(snapshot, wanted, index_dir, run)
+    return store_status(snapshot, index_dir)
+
+
+def status(spark: SparkSession, table: str, *, index_dir: str | None = None) -> IndexStatus:
+    """What of the table at a path (or of a name in the catalog) is indexed, and how big its index is."""
+    return store_status(resolve(spark, table), index_dir)
+
+
+def column_types(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None) -> dict[str, DataType]:
+    """The columns to index with their types: as Spark sees the table."""
+    if snapshot.schema is not None:
+        schema = StructType.fromJson(json.loads(snapshot.schema))
+    else:
+        schema = spark.read.parquet(snapshot.root.uri).schema
+    types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
+    if columns is None:
+        return {name: kind for name, kind in types.items() if kind.ordered}
+    unknown = [name for name in columns if name not in types]
+    if unknown:
+        raise SidestepError(
+            f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. Names are case-sensitive."
+        )
+    return {name: types[name] for name in columns}
+
+
+def summarize_on_spark(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: Sequence[DataFile],
+    columns: Mapping[str, DataType],
+    sources: Sources,
+    progress: Progress | None,
+) -> list[pa.Table | DamagedFile | None]:
+    """The index rows of each file, read by Spark's executors; large files first, so that no core waits at the end."""
+    if not files:
+        return []
+    context = spark.sparkContext
+    tasks = min(len(files), context.defaultParallelism * TASKS_PER_CORE)
+    by_size = sorted(files, key=lambda file: file.size, reverse=True)
+    shares = [by_size[start::tasks] for start in range(tasks)]
+    root, log_times, wanted = snapshot.root.uri, snapshot.format == "delta", dict(columns)
+
+    def work(parts: Iterator[list[DataFile]]) -> Iterator[bytes | str]:
+        for share in parts:
+            yield from _summarize_share(root, share, wanted, sources, log_times)
+
+    with _same_interpreter(context):
+        done = context.parallelize(shares, tasks).mapPartitions(work)
+        try:
+            collected = _collected(context, done, tasks, len(files), progress)
+        except PythonException as problem:
+            if "No module named 'sidestep'" not in str(problem):
+                raise
+            raise SidestepError(
+                "Spark's Python workers cannot import sidestep. Install it where they run (pip install sidestep), or point "
+                "PYSPARK_PYTHON at an interpreter that has it before the session starts."
+            ) from problem
+    return [DamagedFile(one) if isinstance(one, str) else pa.ipc.open_stream(one).read_all() for one in collected]
+
+
+@contextmanager
+def _same_interpreter(context: SparkContext) -> Iterator[None]:
+    """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep."""
+    before = context.pythonExec
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _summarize_share(
+    root: str, files: Sequence[DataFile], columns: Mapping[str, DataType], sources: Sources, log_times: bool
+) -> Iterator[bytes | str]:
+    """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
+    location = locate(root)
+    for file in files:
+        try:
+            table = block_summaries(location, file, columns, sources, log_times=log_times)
+        except DamagedFile as problem:
+            yield str(problem)
+            continue
+        if table is not None:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            yield sink.getvalue().to_pybytes()
+
+
+def _collected(context: Any, rdd: Any, tasks: int, files: int, progress: Progress | None) -> list[bytes | str]:
+    """``rdd.collect()``, telling how far it is while it runs."""
+    if progress is None:
+        collected: list[bytes | str] = rdd.collect()
+        return collected
+    outcome: dict[str, Any] = {}
+    group = f"sidestep-index-{id(rdd)}"
+
+    def run() -> None:
+        try:
+            context.setJobGroup(group, "sidestep: collect synopses")
+            outcome["rows"] = rdd.collect()
+        except BaseException as problem:
+            outcome["problem"] = problem
+
+    thread = InheritableThread(target=run)
+    thread.start()
+    tracker = context.statusTracker()
+    while thread.is_alive():
+        finished = 0
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                stage_info = tracker.getStageInfo(stage)
+                finished += stage_info.numCompletedTasks if stage_info else 0
+        progress(min(files, round(files * finished / tasks)), files)
+        thread.join(timeout=0.1)
+    if "problem" in outcome:
+        raise outcome["problem"]
+    progress(files, files)
+    rows: list[bytes | str] = outcome["rows"]
+    return rows

@@ -1,0 +1,145 @@
+"""Explaining a query: what each of its scans would read, what was skipped and by what, and what could not be used."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from sidestep.errors import SidestepError
+from sidestep.predicate.text import sql
+from sidestep.prune import Query, Scan, ScanFilter, scan_filters
+from sidestep.prune.algebra import Other, walk
+from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
+from sidestep.spark.bridge import Bridge
+from sidestep.spark.indexes import OpenIndex
+from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.planner import ScanDecision
+from sidestep.spark.session import Enabled, state_of
+from sidestep.synopsis import Mask, explain_skips
+
+
+def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explanation:
+    """What sidestep does for a query, given as a DataFrame or as SQL, without running it."""
+    if isinstance(query, DataFrame):
+        spark = query.sparkSession
+    elif spark is None:
+        spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise SidestepError("There is no active Spark session to explain this SQL in: pass one as spark=….")
+    inspector = Bridge(spark).factory()
+    session = spark._jsparkSession
+    plan = inspector.parsed(session, query) if isinstance(query, str) else query._jdf.queryExecution().analyzed()
+    execution = inspector.execution(session, plan)
+    parsed = read_plan(inspector.describe(execution.optimizedPlan()))
+    state = state_of(spark)
+    notes = list(_notes(spark, state))
+    working = state if state is not None and not notes else None
+    scans = list(inspector.scans(execution.sparkPlan()))
+    return Explanation(tuple(_reports(inspector, working, parsed, scans)), tuple(notes), state.last_problem if state else "")
+
+
+def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
+    if state is None:
+        yield "sidestep is not enabled in this session, so nothing is skipped: call sidestep.enable(spark)."
+    elif spark.conf.get("spark.sidestep.enabled", "true") != "true":
+        yield "spark.sidestep.enabled is false, so nothing is skipped: SET spark.sidestep.enabled=true."
+
+
+def _reports(inspector: Any, state: Enabled | None, query: Query, scans: list[Any]) -> Iterator[ScanReport]:
+    filters: dict[str, list[ScanFilter]] = {}
+    for found in scan_filters(query):
+        filters.setdefault(found.scan.key, []).append(found)
+    for places in filters.values():
+        scan = places[0].scan
+        executed = _execution_of(inspector, scan, scans)
+        yield _report(inspector, state, places, executed)
+    for plan in query.plans:
+        for operator in walk(plan):
+            if isinstance(operator, Other) and operator.reason is not None:
+                yield ScanReport(table=operator.about or operator.name, root="", reason=operator.reason)
+
+
+def _execution_of(inspector: Any, scan: Scan, scans: list[Any]) -> Any:
+    """The physical scan of a logical one: by the columns it delivers, or by its folder if it delivers none."""
+    mine = set(scan.key.split(","))
+    for candidate in scans:
+        delivered = set(inspector.outputIds(candidate).split(",")) - {""}
+        if delivered & mine:
+            return candidate
+    for candidate in scans:
+        if not inspector.outputIds(candidate) and inspector.rootPath(candidate) in scan.roots:
+            return candidate
+    return None
+
+
+def _report(inspector: Any, state: Enabled | None, places: list[ScanFilter], executed: Any) -> ScanReport:
+    scan = places[0].scan
+    root = scan.roots[0] if scan.roots else ""
+    indexes = state.planner.covering(scan) if state is not None and scan.reason is None else []
+    reason = scan.reason or next((place.blocked for place in places if place.blocked), None)
+    if reason is None and state is not None and not indexes:
+        reason = f"it is not indexed: sidestep.index(spark, {root!r})"
+    report = ScanReport(table=scan.name, root=root, reason=reason)
+    if executed is None:
+        return report
+    rule = state.rule if state is not None else None
+    lines = inspector.coverage(rule, executed, ",".join(index.id for index in indexes)).split("\n")
+    listed, selected, unknown, read = (tuple(int(n) for n in line.split()) for line in lines[:4])
+    report = replace(
+        report,
+        files=Amounts(listed[0], read[0]),
+        bytes=Amounts(listed[1], read[1]),
+        unknown_files=unknown[0],
+    )
+    if listed[0] > selected[0]:
+        gone, size = listed[0] - selected[0], listed[1] - selected[1]
+        report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
+    decisions = {found.index.id: found for found in state.planner.decide(places)} if state and reason is None else {}
+    for number, index in enumerate(indexes):
+        of_listed, of_selected = (_bits(lines[4 + 2 * number + i], len(index.index.files)) for i in (0, 1))
+        report = _with_blocks(report, index, decisions.get(index.id), of_listed, of_selected)
+    if not any(place.conjuncts for place in places) and reason is None:
+        report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
+    return report
+
+
+def _with_blocks(
+    report: ScanReport, index: OpenIndex, decision: ScanDecision | None, listed: Mask, selected: Mask
+) -> ScanReport:
+    """Adds the row groups and rows of the files that one index knows, and who skipped what of them."""
+    blocks = index.index.map
+    file_of = blocks.file_of_block
+    kept_files = selected if decision is None else selected & ~decision.skipped_files
+    kept_blocks = selected[file_of] if decision is None else selected[file_of] & decision.kept
+    there = listed[file_of]
+    before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
+    report = replace(
+        report,
+        row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(kept_blocks.sum())),
+        rows=Amounts(
+            before_rows.total + int(blocks.rows[there].sum()),
+            before_rows.kept + int(blocks.rows[kept_files[file_of]].sum()),
+        ),
+    )
+    if decision is None:
+        return report
+    reasons = []
+    for formula in decision.formulas:
+        for skip in explain_skips(decision.catalog, formula, selected[file_of]):
+            amount = skip.beyond
+            reasons.append(
+                Reason(sql(skip.condition), skip.synopsis, amount.files, amount.blocks, amount.bytes, skip.reason)
+            )
+    return report.with_reasons(*reasons)
+
+
+def _bits(text: str, count: int) -> Mask:
+    raw = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), bitorder="little")
+    bits = np.zeros(count, dtype=np.bool_)
+    bits[: min(count, len(raw))] = raw[:count].astype(np.bool_)
+    return bits

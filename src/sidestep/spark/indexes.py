@@ -1,0 +1,127 @@
+"""The indexes that queries of a session can use: found by folder, kept open, and made known to the JVM."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sidestep.store import Location, TableIndex, index_folder, locate
+from sidestep.store.delta import is_delta
+from sidestep.store.index import open_folder
+from sidestep.store.indexfile import index_names
+
+LEVELS_UP = 4
+"""How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""
+REMOTE_SECONDS = 30.0
+"""How long a look at a remote folder holds; a local one is looked at for each query."""
+_PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class OpenIndex:
+    """An index at one moment, with the name under which the JVM knows its keys."""
+
+    id: str
+    root: str
+    """The table's path as Hadoop's ``Path.toUri().getPath()`` has it: the keys are relative to it."""
+    index: TableIndex
+    immutable: bool
+
+
+@dataclass
+class _Slot:
+    opened: OpenIndex | None
+    looked: float
+
+
+class Indexes:
+    """Finds the index of a folder and keeps it open; a newer one on disk replaces it before the next query."""
+
+    def __init__(self, rule: Any, index_dir: str | None = None) -> None:
+        self._rule = rule
+        self._index_dir = index_dir
+        self._slots: dict[str, _Slot] = {}
+        self._lock = threading.RLock()
+
+    def find(self, root: str) -> OpenIndex | None:
+        """The index that covers this folder or file: its own, or the nearest one above it."""
+        for candidate in _upwards(root):
+            opened = self._at(candidate)
+            if opened is not None:
+                return opened
+        return None
+
+    def _at(self, root: str) -> OpenIndex | None:
+        with self._lock:
+            location = locate(root)
+            slot = self._slots.get(root)
+            now = time.monotonic()
+            if slot is not None and not location.local and now - slot.looked < REMOTE_SECONDS:
+                return slot.opened
+            opened = self._looked_at(root, location, slot.opened if slot else None)
+            if opened is not None or not location.local:
+                self._slots[root] = _Slot(opened, now)
+            elif slot is not None:
+                del self._slots[root]
+            return opened
+
+    def _looked_at(self, root: str, location: Location, before: OpenIndex | None) -> OpenIndex | None:
+        folder = index_folder(location, self._index_dir)
+        if before is not None and before.index.folder == folder and index_names(folder) == before.index.names:
+            return before
+        if not index_names(folder):
+            view = None
+        else:
+            view = open_folder(folder)
+        if before is not None:
+            self._rule.dropKeys(before.id)
+        if view is None or len(view.files) == 0:
+            return None
+        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view, is_delta(location))
+        self._send(opened)
+        return opened
+
+    def _send(self, opened: OpenIndex) -> None:
+        files = opened.index.files
+        paths, numbers = packed_keys(
+            files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy()
+        )
+        self._rule.putKeys(opened.id, opened.root, opened.immutable, paths, numbers)
+
+    def close(self) -> None:
+        with self._lock:
+            for slot in self._slots.values():
+                if slot.opened is not None:
+                    self._rule.dropKeys(slot.opened.id)
+            self._slots.clear()
+
+
+def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
+    """Keys in the form in which Java takes them: paths joined by NUL, sizes and times interleaved, big-endian, base64."""
+    numbers = np.stack([np.asarray(sizes, np.int64), np.asarray(times, np.int64)], axis=1).astype(">i8")
+    return "\0".join(paths), base64.b64encode(numbers.tobytes()).decode("ascii")
+
+
+def _upwards(root: str) -> Iterator[str]:
+    yield root.rstrip("/") or root
+    current = root.rstrip("/")
+    for _ in range(LEVELS_UP):
+        current, slash, _ = current.rpartition("/")
+        if not slash or not _PATH.fullmatch(current + "/") or _path_of(current + "/") == "/":
+            return
+        yield current
+
+
+def _path_of(root: str) -> str:
+    """The path of a Hadoop path string, without scheme and authority."""
+    match = _PATH.fullmatch(root)
+    return match[1] if match else root

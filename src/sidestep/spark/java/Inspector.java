@@ -1,0 +1,276 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.types.StructType;
+
+/** What Python asks of the JVM outside the rule: make a rule or a relation, look at plans, scans and their metrics. */
+public final class Inspector {
+
+  public Inspector() {}
+
+  public PruneRule rule(java.util.function.Function python) {
+    return new PruneRule(python);
+  }
+
+  /** The extra optimizations of a session with the rule appended, or without it. */
+  public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
+    ArrayList rules = new ArrayList();
+    List now = FileIndexes.list(session.experimental().extraOptimizations());
+    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
+    if (on) rules.add(rule);
+    session.experimental().extraOptimizations_$eq(FileIndexes.seq(rules.toArray()));
+  }
+
+  public boolean installed(org.apache.spark.sql.classic.SparkSession session, PruneRule rule) {
+    return FileIndexes.list(session.experimental().extraOptimizations()).contains(rule);
+  }
+
+  public String describe(LogicalPlan plan) {
+    return new PlanWriter(plan).text();
+  }
+
+  /** SQL as a plan, unless it is a command: explaining must not run anything. */
+  public LogicalPlan parsed(org.apache.spark.sql.classic.SparkSession session, String sql) throws Exception {
+    return session.sessionState().sqlParser().parsePlan(sql);
+  }
+
+  /** How Spark would run a plan, planned anew and never run. */
+  public org.apache.spark.sql.execution.QueryExecution execution(
+      org.apache.spark.sql.classic.SparkSession session, LogicalPlan plan) {
+    return session.sessionState().executePlan(plan, org.apache.spark.sql.execution.CommandExecutionMode.SKIP());
+  }
+
+  /** Whether a plan has run: its scans have been given files, or it has none. */
+  public boolean hasRun(SparkPlan plan) {
+    if (plan instanceof org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) {
+      return ((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).isFinalPlan();
+    }
+    List found = scans(plan);
+    for (int i = 0; i < found.size(); i++) {
+      Object value = ((org.apache.spark.util.AccumulatorV2) ((FileSourceScanExec) found.get(i)).metrics()
+          .apply("numFiles")).value();
+      if (((Long) value).longValue() > 0) return true;
+    }
+    return found.isEmpty();
+  }
+
+  /** A relation over exactly these files, as a logical plan. Values: one text or null per file and partition column. */
+  public LogicalPlan snapshot(org.apache.spark.sql.classic.SparkSession session, String identity, String root,
+      String schemaJson, List partitionColumns, String paths, String numbers, List values) {
+    StructType schema = (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson);
+    StructType partitionSchema = new StructType();
+    for (int i = 0; i < partitionColumns.size(); i++) {
+      partitionSchema = partitionSchema.add(schema.apply((String) partitionColumns.get(i)));
+    }
+    StructType dataSchema = new StructType();
+    for (int i = 0; i < schema.length(); i++) {
+      if (!partitionColumns.contains(schema.fields()[i].name())) dataSchema = dataSchema.add(schema.fields()[i]);
+    }
+    java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(java.util.Base64.getDecoder().decode(numbers));
+    int count = data.capacity() / 16;
+    String zone = session.sessionState().conf().sessionLocalTimeZone();
+    LinkedHashMap groups = new LinkedHashMap();
+    long total = 0;
+    int start = 0;
+    int width = partitionColumns.size();
+    for (int f = 0; f < count; f++) {
+      int end = paths.indexOf('\0', start);
+      if (end < 0) end = paths.length();
+      String relative = paths.substring(start, end);
+      start = end + 1;
+      long size = data.getLong();
+      long time = data.getLong();
+      total += size;
+      ArrayList key = new ArrayList(width);
+      for (int c = 0; c < width; c++) key.add(values.get(f * width + c));
+      if (!groups.containsKey(key)) groups.put(key, new ArrayList());
+      Path path = relative.startsWith("/") || relative.contains(":/") ? new Path(relative)
+          : new Path(new Path(root), new Path(null, null, relative));
+      ((List) groups.get(key)).add(new FileStatus(size, false, 0, 0, time, path));
+    }
+    ArrayList directories = new ArrayList();
+    for (java.util.Iterator it = groups.keySet().iterator(); it.hasNext();) {
+      List key = (List) it.next();
+      Object[] row = new Object[width];
+      for (int c = 0; c < width; c++) row[c] = partitionValue((String) key.get(c), partitionSchema.fields()[c].dataType(), zone);
+      List files = (List) groups.get(key);
+      directories.add(PartitionDirectory$.MODULE$.apply(new GenericInternalRow(row),
+          (FileStatus[]) files.toArray(new FileStatus[0])));
+    }
+    Path rootPath = new Path(root);
+    FileIndexes.SnapshotFiles index =
+        new FileIndexes.SnapshotFiles(identity, rootPath, partitionSchema, directories, total);
+    HadoopFsRelation relation = new HadoopFsRelation(index, partitionSchema, dataSchema, scala.Option.empty(),
+        new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);
+    return LogicalRelation$.MODULE$.apply(relation, false);
+  }
+
+  private static Object partitionValue(String text, org.apache.spark.sql.types.DataType type, String zone) {
+    if (text == null) return null;
+    Literal literal = Literal$.MODULE$.apply(text);
+    Cast cast = new Cast(literal, type, scala.Option.apply(zone), EvalMode$.MODULE$.ANSI());
+    return cast.eval(InternalRow.empty());
+  }
+
+  /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
+  public List scans(SparkPlan plan) {
+    ArrayList found = new ArrayList();
+    collect(plan, found, new java.util.IdentityHashMap());
+    return found;
+  }
+
+  private static void collect(SparkPlan plan, List found, java.util.Map seen) {
+    if (seen.put(plan, Boolean.TRUE) != null) return;
+    if (plan instanceof FileSourceScanExec) found.add(plan);
+    if (plan instanceof org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) {
+      collect(((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).executedPlan(), found, seen);
+    }
+    if (plan instanceof org.apache.spark.sql.execution.adaptive.QueryStageExec) {
+      collect(((org.apache.spark.sql.execution.adaptive.QueryStageExec) plan).plan(), found, seen);
+    }
+    // A reused exchange reads nothing again: its scan is met where it is first used.
+    if (plan instanceof org.apache.spark.sql.execution.exchange.ReusedExchangeExec) return;
+    List children = FileIndexes.list(plan.children());
+    for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), found, seen);
+    List inner = FileIndexes.list(plan.subqueries());
+    for (int i = 0; i < inner.size(); i++) collect((SparkPlan) inner.get(i), found, seen);
+  }
+
+  /** Output ids of a scan's relation, so that it can be told to which logical leaf it belongs. */
+  public String outputIds(FileSourceScanExec scan) {
+    StringBuilder ids = new StringBuilder();
+    List columns = FileIndexes.list(scan.output());
+    for (int i = 0; i < columns.size(); i++) {
+      ids.append(i > 0 ? "," : "").append(((Attribute) columns.get(i)).exprId().id());
+    }
+    return ids.toString();
+  }
+
+  /** Metrics of a scan that has run, one "name=value" a line. */
+  public String metrics(FileSourceScanExec scan) {
+    StringBuilder text = new StringBuilder();
+    java.util.Iterator it = scala.jdk.javaapi.CollectionConverters.asJava(scan.metrics()).entrySet().iterator();
+    while (it.hasNext()) {
+      java.util.Map.Entry entry = (java.util.Map.Entry) it.next();
+      // The sum as the executors report it; AccumulatorV2.value() is boxed and bridged, which Janino cannot call.
+      text.append(entry.getKey()).append('=')
+          .append(((org.apache.spark.util.AccumulatorV2) entry.getValue()).value()).append('\n');
+    }
+    return text.toString();
+  }
+
+  public String tableName(FileSourceScanExec scan) {
+    return scan.tableIdentifier().isDefined()
+        ? ((org.apache.spark.sql.catalyst.TableIdentifier) scan.tableIdentifier().get()).unquotedString()
+        : "";
+  }
+
+  public String rootPath(FileSourceScanExec scan) {
+    List roots = FileIndexes.list(scan.relation().location().rootPaths());
+    return roots.isEmpty() ? "" : ((Path) roots.get(0)).toString();
+  }
+
+  /** Paths of the files that a scan was given to read, dynamic pruning included, separated by NUL. */
+  public String filesRead(FileSourceScanExec scan) {
+    StringBuilder text = new StringBuilder();
+    java.util.TreeSet paths = new java.util.TreeSet();
+    List rdds = FileIndexes.list(scan.inputRDDs());
+    for (int r = 0; r < rdds.size(); r++) {
+      if (!(rdds.get(r) instanceof FileScanRDD)) continue;
+      List partitions = FileIndexes.list(((FileScanRDD) rdds.get(r)).filePartitions());
+      for (int p = 0; p < partitions.size(); p++) {
+        PartitionedFile[] files = ((FilePartition) partitions.get(p)).files();
+        for (int f = 0; f < files.length; f++) paths.add(files[f].toPath().toUri().getPath());
+      }
+    }
+    for (java.util.Iterator it = paths.iterator(); it.hasNext();) {
+      text.append(text.length() == 0 ? "" : "\0").append(it.next());
+    }
+    return text.toString();
+  }
+
+  /**
+   * How a scan's files relate to an index: lines "listed files bytes", "selected files bytes" (after partition filters),
+   * "unknown files bytes" (listed, with no entry), "read files bytes" (after skipping), then base64 bits over the index's
+   * entries: listed, selected.
+   */
+  public String coverage(PruneRule rule, FileSourceScanExec scan, String keysIds) {
+    String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
+    FileIndexes.Keys[] keys = new FileIndexes.Keys[ids.length];
+    BitSet[] listed = new BitSet[ids.length];
+    BitSet[] selected = new BitSet[ids.length];
+    for (int i = 0; i < ids.length; i++) {
+      keys[i] = rule.keysOf(ids[i]);
+      listed[i] = new BitSet();
+      selected[i] = new BitSet();
+    }
+    FileIndex location = scan.relation().location();
+    FileIndex base = FileIndexes.unwrap(location);
+    scala.collection.immutable.Seq none = FileIndexes.seq(new Object[0]);
+    scala.collection.immutable.Seq partitionFilters = FileIndexes.seq(staticOnly(scan.partitionFilters()));
+    long[] all = count(base.listFiles(none, none), keys, listed);
+    long[] some = count(base.listFiles(partitionFilters, none), keys, selected);
+    long[] read = count(location.listFiles(partitionFilters, none), new FileIndexes.Keys[0], new BitSet[0]);
+    StringBuilder text = new StringBuilder();
+    text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
+    text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
+    for (int i = 0; i < ids.length; i++) text.append('\n').append(bits(listed[i])).append('\n').append(bits(selected[i]));
+    return text.toString();
+  }
+
+  private static Object[] staticOnly(scala.collection.Seq filters) {
+    ArrayList kept = new ArrayList();
+    List all = FileIndexes.list(filters);
+    for (int i = 0; i < all.size(); i++) {
+      if (!hasPlan((Expression) all.get(i))) kept.add(all.get(i));
+    }
+    return kept.toArray();
+  }
+
+  private static boolean hasPlan(Expression e) {
+    if (e instanceof PlanExpression || e instanceof DynamicPruning) return true;
+    List children = FileIndexes.list(e.children());
+    for (int i = 0; i < children.size(); i++) if (hasPlan((Expression) children.get(i))) return true;
+    return false;
+  }
+
+  private static String bits(BitSet bits) {
+    return java.util.Base64.getEncoder().encodeToString(bits.toByteArray());
+  }
+
+  private static long[] count(scala.collection.immutable.Seq directories, FileIndexes.Keys[] keys, BitSet[] entries) {
+    long[] totals = new long[4];
+    for (java.util.Iterator d = FileIndexes.list(directories).iterator(); d.hasNext();) {
+      java.util.Iterator files = FileIndexes.list(((PartitionDirectory) d.next()).files()).iterator();
+      while (files.hasNext()) {
+        FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
+        totals[0]++;
+        totals[1] += file.getLen();
+        boolean known = false;
+        for (int i = 0; i < keys.length; i++) {
+          int position = keys[i].position(file);
+          if (position < 0) continue;
+          entries[i].set(position);
+          known = true;
+        }
+        if (!known) {
+          totals[2]++;
+          totals[3] += file.getLen();
+        }
+      }
+    }
+    return totals;
+  }
+}

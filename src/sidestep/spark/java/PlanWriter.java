@@ -1,0 +1,418 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Writes an optimized plan, its subqueries and its predicates as compact ASCII JSON: operators with their children,
+ * scans with their columns and folders, and every predicate either in the words of sidestep's predicate language or as
+ * one opaque thing with an identity. plan_reader.py reads it; the two are kept in step.
+ */
+public final class PlanWriter {
+  private final StringBuilder out = new StringBuilder(4096);
+  private final ArrayList subqueries = new ArrayList();
+  /** How many scans there are that could be pruned. */
+  public int candidates = 0;
+
+  public PlanWriter(LogicalPlan plan) {
+    org.apache.spark.sql.internal.SQLConf conf = plan.conf();
+    out.append("{\"depends\":");
+    string(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled() + "|case=" + conf.caseSensitiveAnalysis()
+        + "|parser=" + conf.getConfString("spark.sql.legacy.timeParserPolicy"));
+    out.append(",\"plans\":[");
+    node(plan);
+    for (int i = 0; i < subqueries.size(); i++) {
+      out.append(',');
+      node((LogicalPlan) subqueries.get(i));
+    }
+    out.append("]}");
+  }
+
+  public String text() {
+    return out.toString();
+  }
+
+  public static boolean isFileRelation(Object node) {
+    return node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
+  }
+
+  /** What tells one occurrence of a table from another: copies in runtime filters share it, self-joins do not. */
+  public static String outputIds(LogicalRelation leaf) {
+    StringBuilder ids = new StringBuilder();
+    for (java.util.Iterator it = list(leaf.output()).iterator(); it.hasNext();) {
+      ids.append(ids.length() == 0 ? "" : ",").append(((Attribute) it.next()).exprId().id());
+    }
+    return ids.toString();
+  }
+
+  static List list(Object scalaSeq) {
+    return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) scalaSeq);
+  }
+
+  // ---- operators
+
+  private void node(LogicalPlan plan) {
+    List inside = list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) subqueries.add(inside.get(i));
+    if (isFileRelation(plan)) {
+      scan((LogicalRelation) plan);
+      return;
+    }
+    out.append("{\"op\":");
+    string(plan.getClass().getSimpleName());
+    if (plan instanceof Filter) {
+      out.append(",\"if\":");
+      predicate(((Filter) plan).condition());
+    } else if (plan instanceof Join) {
+      Join join = (Join) plan;
+      out.append(",\"type\":");
+      string(join.joinType().sql());
+      if (join.condition().isDefined()) {
+        out.append(",\"if\":");
+        predicate((Expression) join.condition().get());
+      }
+    } else if (plan instanceof Project) {
+      out.append(",\"columns\":[");
+      List columns = list(((Project) plan).projectList());
+      for (int i = 0; i < columns.size(); i++) {
+        if (i > 0) out.append(',');
+        NamedExpression column = (NamedExpression) columns.get(i);
+        Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
+        out.append('[').append(column.exprId().id()).append(',');
+        if (!operand(source)) out.append("null");
+        out.append(']');
+      }
+      out.append(']');
+    } else if (plan instanceof LeafNode) {
+      leaf(plan);
+    }
+    List expressions = list(plan.expressions());
+    for (int i = 0; i < expressions.size(); i++) {
+      if (!((Expression) expressions.get(i)).deterministic()) {
+        out.append(",\"random\":true");
+        break;
+      }
+    }
+    List children = list(plan.children());
+    if (!children.isEmpty()) {
+      out.append(",\"in\":[");
+      for (int i = 0; i < children.size(); i++) {
+        if (i > 0) out.append(',');
+        node((LogicalPlan) children.get(i));
+      }
+      out.append(']');
+    }
+    out.append('}');
+  }
+
+  private void scan(LogicalRelation leaf) {
+    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+    boolean parquet = relation.fileFormat() instanceof ParquetFileFormat;
+    boolean fixed = !leaf.isStreaming();
+    if (parquet && fixed) candidates++;
+    out.append("{\"op\":\"scan\",\"ids\":\"").append(outputIds(leaf)).append("\",\"table\":");
+    if (leaf.catalogTable().isDefined()) {
+      string(((org.apache.spark.sql.catalyst.catalog.CatalogTable) leaf.catalogTable().get()).identifier()
+          .unquotedString());
+    } else {
+      out.append("null");
+    }
+    if (!parquet) {
+      out.append(",\"reason\":");
+      string("it is not Parquet but " + relation);
+    } else if (!fixed) {
+      out.append(",\"reason\":\"it is a stream\"");
+    }
+    out.append(",\"roots\":[");
+    List roots = list(relation.location().rootPaths());
+    for (int i = 0; i < roots.size(); i++) {
+      if (i > 0) out.append(',');
+      string(roots.get(i).toString());
+    }
+    out.append("],\"columns\":[");
+    List columns = list(leaf.output());
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute column = (Attribute) columns.get(i);
+      out.append(i > 0 ? ",[" : "[").append(column.exprId().id()).append(',');
+      string(column.name());
+      out.append(',');
+      string(column.dataType().catalogString());
+      out.append(']');
+    }
+    out.append("],\"partitions\":[");
+    StructField[] fields = relation.partitionSchema().fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (i > 0) out.append(',');
+      string(fields[i].name());
+    }
+    out.append("]}");
+  }
+
+  private void leaf(LogicalPlan plan) {
+    String kind = plan.getClass().getSimpleName();
+    String reason = null;
+    if (plan instanceof LogicalRelation) {
+      reason = "it is read through " + ((LogicalRelation) plan).relation().getClass().getSimpleName();
+    } else if (kind.startsWith("DataSourceV2")) {
+      reason = "it is a DataSource V2 scan";
+    } else if (kind.equals("InMemoryRelation")) {
+      reason = "it is cached in memory";
+    } else if (kind.equals("HiveTableRelation")) {
+      reason = "it is read by Hive's own reader";
+    } else if (kind.equals("CTERelationRef")) {
+      reason = "it refers to a common table expression that Spark keeps as one";
+    } else if (kind.equals("LogicalRDD")) {
+      reason = "it is made from an RDD or a checkpoint";
+    }
+    if (reason == null) return;
+    out.append(",\"reason\":");
+    string(reason);
+    out.append(",\"about\":");
+    String about = plan.simpleString(8);
+    string(about.length() > 120 ? about.substring(0, 120) + "..." : about);
+  }
+
+  // ---- predicates
+
+  private void predicate(Expression e) {
+    int mark = out.length();
+    if (e instanceof And || e instanceof Or) {
+      boolean and = e instanceof And;
+      out.append(and ? "[\"and\"" : "[\"or\"");
+      // Opened without recursion: a chain of ten thousand ORs is deep, not difficult.
+      java.util.ArrayDeque open = new java.util.ArrayDeque();
+      open.push(e);
+      while (!open.isEmpty()) {
+        Expression next = (Expression) open.pop();
+        if (and ? next instanceof And : next instanceof Or) {
+          open.push(((BinaryExpression) next).right());
+          open.push(((BinaryExpression) next).left());
+        } else {
+          out.append(',');
+          predicate(next);
+        }
+      }
+      out.append(']');
+    } else if (e instanceof Not) {
+      out.append("[\"not\",");
+      predicate(((Not) e).child());
+      out.append(']');
+    } else if (!known(e)) {
+      out.setLength(mark);
+      opaque(e);
+    }
+  }
+
+  private boolean known(Expression e) {
+    if (e instanceof AttributeReference || e instanceof Literal) return operand(e);
+    if (e instanceof EqualTo) return pair("=", e);
+    if (e instanceof EqualNullSafe) return pair("<=>", e);
+    if (e instanceof LessThan) return pair("<", e);
+    if (e instanceof LessThanOrEqual) return pair("<=", e);
+    if (e instanceof GreaterThan) return pair(">", e);
+    if (e instanceof GreaterThanOrEqual) return pair(">=", e);
+    if (e instanceof StartsWith) return pair("prefix", e);
+    if (e instanceof EndsWith) return pair("suffix", e);
+    if (e instanceof Contains) return pair("contains", e);
+    if (e instanceof IsNull || e instanceof IsNotNull) {
+      out.append(e instanceof IsNull ? "[\"null\"," : "[\"notnull\",");
+      if (!operand((Expression) ((UnaryExpression) e).child())) return false;
+      out.append(']');
+      return true;
+    }
+    if (e instanceof Like) {
+      out.append("[\"like\",");
+      if (!operand(((Like) e).left())) return false;
+      out.append(',');
+      if (!operand(((Like) e).right())) return false;
+      out.append(',');
+      string(String.valueOf(((Like) e).escapeChar()));
+      out.append(']');
+      return true;
+    }
+    if (e instanceof In) {
+      out.append("[\"in\",");
+      if (!operand(((In) e).value())) return false;
+      List values = list(((In) e).list());
+      for (int i = 0; i < values.size(); i++) {
+        out.append(',');
+        if (!(values.get(i) instanceof Literal) || !operand((Expression) values.get(i))) return false;
+      }
+      out.append(']');
+      return true;
+    }
+    if (e instanceof InSet) {
+      out.append("[\"in\",");
+      Expression child = ((InSet) e).child();
+      if (!operand(child)) return false;
+      java.util.Iterator values = scala.jdk.javaapi.CollectionConverters.asJava(((InSet) e).hset()).iterator();
+      while (values.hasNext()) {
+        out.append(',');
+        if (!literal(values.next(), child.dataType())) return false;
+      }
+      out.append(']');
+      return true;
+    }
+    return false;
+  }
+
+  private boolean pair(String name, Expression e) {
+    out.append("[\"").append(name).append("\",");
+    if (!operand((Expression) ((BinaryExpression) e).left())) return false;
+    out.append(',');
+    if (!operand((Expression) ((BinaryExpression) e).right())) return false;
+    out.append(']');
+    return true;
+  }
+
+  private boolean operand(Expression e) {
+    while (e instanceof KnownNotNull || e instanceof KnownFloatingPointNormalized || e instanceof org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero) {
+      e = (Expression) ((UnaryExpression) e).child();
+    }
+    if (e instanceof AttributeReference) {
+      out.append("[\"a\",").append(((AttributeReference) e).exprId().id()).append(']');
+      return true;
+    }
+    if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
+    if (e instanceof Cast && ((Cast) e).child() instanceof AttributeReference) {
+      out.append("[\"cast\",").append(((AttributeReference) ((Cast) e).child()).exprId().id()).append(',');
+      string(((Cast) e).dataType().catalogString());
+      out.append(']');
+      return true;
+    }
+    return false;
+  }
+
+  private boolean literal(Object value, DataType type) {
+    out.append("[\"l\",");
+    string(type.catalogString());
+    out.append(',');
+    if (value == null) {
+      out.append("null");
+    } else if (value instanceof Boolean) {
+      out.append(value);
+    } else if (value instanceof Byte || value instanceof Short || value instanceof Integer || value instanceof Long) {
+      out.append(value);
+    } else if (value instanceof Float) {
+      string(Double.toString(((Float) value).doubleValue()));
+    } else if (value instanceof Double) {
+      string(value.toString());
+    } else if (value instanceof Decimal) {
+      string(((Decimal) value).toJavaBigDecimal().toPlainString());
+    } else if (value instanceof UTF8String && ((UTF8String) value).isValid()) {
+      string(value.toString());
+    } else if (value instanceof byte[]) {
+      string(java.util.HexFormat.of().formatHex((byte[]) value));
+    } else {
+      return false;
+    }
+    out.append(']');
+    return true;
+  }
+
+  // ---- what is not looked into
+
+  private void opaque(Expression e) {
+    out.append("[\"?\",");
+    Expression plain = (Expression) ((TreeNode) e).transform(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) {
+        return node instanceof AttributeReference;
+      }
+
+      public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        if (!(node instanceof AttributeReference)) return otherwise.apply(node);
+        return ((AttributeReference) node).withQualifier(
+            (scala.collection.immutable.Seq) (Object) scala.collection.immutable.Nil$.MODULE$);
+      }
+    });
+    String sql = plain.sql();
+    string(sql.length() > 400 ? sql.substring(0, 400) + "..." : sql);
+    out.append(',');
+    StringBuilder identity = new StringBuilder();
+    if (identify(e, identity)) string(digest(identity.toString()));
+    else out.append("null");
+    out.append(',').append(e.deterministic()).append(",[");
+    java.util.Iterator references = list(e.references().toSeq()).iterator();
+    for (int i = 0; references.hasNext(); i++) {
+      out.append(i > 0 ? "," : "").append(((Attribute) references.next()).exprId().id());
+    }
+    out.append("]]");
+  }
+
+  /** All that a value depends on: every class and constructor argument, columns by name. False where that is not known. */
+  private static boolean identify(Object o, StringBuilder into) {
+    if (o instanceof PlanExpression || o instanceof ScalaUDF || o instanceof NonSQLExpression
+        || o instanceof PythonFuncExpression) return false;
+    if (o instanceof AttributeReference) {
+      into.append(((AttributeReference) o).name()).append(':').append(((AttributeReference) o).dataType().sql());
+      return true;
+    }
+    if (o instanceof DataType) {
+      into.append(((DataType) o).sql());
+      return true;
+    }
+    if (o instanceof byte[]) {
+      into.append(java.util.HexFormat.of().formatHex((byte[]) o));
+      return true;
+    }
+    if (o instanceof scala.collection.Iterable) {
+      into.append('[');
+      java.util.Iterator items = scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Iterable) o).iterator();
+      while (items.hasNext()) {
+        if (!identify(items.next(), into)) return false;
+        into.append(',');
+      }
+      into.append(']');
+      return true;
+    }
+    if (o instanceof scala.Product) {
+      into.append(o.getClass().getName()).append('(');
+      for (int i = 0; i < ((scala.Product) o).productArity(); i++) {
+        if (!identify(((scala.Product) o).productElement(i), into)) return false;
+        into.append(',');
+      }
+      into.append(')');
+      return true;
+    }
+    if (o == null || o instanceof String || o instanceof Number || o instanceof Boolean || o instanceof Character
+        || o instanceof UTF8String || o instanceof Decimal || o instanceof Enum
+        || o instanceof org.apache.spark.unsafe.types.CalendarInterval) {
+      into.append(o);
+      return true;
+    }
+    return false;
+  }
+
+  private static String digest(String text) {
+    try {
+      byte[] bytes = text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
+      return java.util.HexFormat.of().formatHex(java.security.MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (java.security.NoSuchAlgorithmException impossible) {
+      throw new IllegalStateException(impossible);
+    }
+  }
+
+  private void string(String text) {
+    quote(text, out);
+  }
+
+  static void quote(String text, StringBuilder out) {
+    out.append('"');
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') out.append('\\').append(c);
+      else if (c >= 32 && c < 127) out.append(c);
+      else out.append("\\u").append(Integer.toHexString(0x10000 | c).substring(1));
+    }
+    out.append('"');
+  }
+}

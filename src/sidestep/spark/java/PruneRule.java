@@ -1,0 +1,168 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.*;
+
+/** The rule that Spark's optimizer runs last: asks Python about the plan, and swaps the file indexes it may prune. */
+public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final java.util.function.Function python;
+  private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
+  private final ThreadLocal last = new ThreadLocal();
+  private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
+  private volatile boolean enabled = true;
+  private volatile String problem = "";
+
+  public PruneRule(java.util.function.Function python) {
+    this.python = python;
+  }
+
+  public String ruleName() {
+    return "sidestep.PruneRule";
+  }
+
+  public long timesWorked() {
+    return worked.get();
+  }
+
+  /** What went wrong last in the rule, or nothing. */
+  public String lastProblem() {
+    return problem;
+  }
+
+  public void setEnabled(boolean on) {
+    enabled = on;
+  }
+
+  public void putKeys(String id, String root, boolean immutable, String paths, String numbers) {
+    keys.put(id, new FileIndexes.Keys(id, root, immutable, paths, numbers));
+  }
+
+  public FileIndexes.Keys keysOf(String id) {
+    return (FileIndexes.Keys) keys.get(id);
+  }
+
+  public void dropKeys(String id) {
+    keys.remove(id);
+  }
+
+  public TreeNode apply(TreeNode tree) {
+    LogicalPlan plan = (LogicalPlan) tree;
+    try {
+      // Subqueries come by on their own first; the outermost call sees them again, with all that surrounds them.
+      if (!enabled || plan instanceof Subquery || plan.isStreaming()) return plan;
+      java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
+      if (previous != null && previous.get() == plan) return plan;
+      if (!"true".equals(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
+      PlanWriter writer = new PlanWriter(plan);
+      if (writer.candidates == 0) return plan;
+      worked.incrementAndGet();
+      LogicalPlan result = replace(plan, decisions(ask("rule", writer.text())));
+      last.set(new java.lang.ref.WeakReference(result));
+      return result;
+    } catch (Throwable cause) {
+      problem = cause.toString();
+      FileIndexes.LOG.warn("sidestep left a query as it was because its rule failed", cause);
+      return plan;
+    }
+  }
+
+  /** Sends a request in pieces: one over 8,192 bytes would wait 40 ms for an acknowledgement. */
+  String ask(String verb, String request) {
+    int piece = 7000;
+    Object token = "";
+    for (int start = 0; start + piece < request.length(); start += piece) {
+      token = python.apply("more\n" + token + "\n" + request.substring(start, start + piece));
+    }
+    int rest = request.length() <= piece ? 0 : ((request.length() - 1) / piece) * piece;
+    return (String) python.apply(verb + "\n" + token + "\n" + request.substring(rest));
+  }
+
+  /** Reply lines: output ids of a leaf, then pairs of index id and skipped files as base64 bits, tab-separated. */
+  private Map decisions(String reply) {
+    HashMap found = new HashMap();
+    if (reply == null || reply.isEmpty()) return found;
+    String[] lines = reply.split("\n");
+    for (int i = 0; i < lines.length; i++) {
+      String[] parts = lines[i].split("\t");
+      ArrayList skips = new ArrayList();
+      for (int p = 1; p + 1 < parts.length; p += 2) {
+        FileIndexes.Keys known = (FileIndexes.Keys) keys.get(parts[p]);
+        if (known == null) throw new IllegalStateException("index " + parts[p] + " was never sent");
+        skips.add(new FileIndexes.Skip(known, BitSet.valueOf(java.util.Base64.getDecoder().decode(parts[p + 1]))));
+      }
+      found.put(parts[0], skips);
+    }
+    return found;
+  }
+
+  private LogicalPlan replace(LogicalPlan plan, final Map decisions) throws Exception {
+    final HashMap swaps = new HashMap();
+    final boolean[] changed = new boolean[1];
+    LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) {
+        return PlanWriter.isFileRelation(node);
+      }
+
+      public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        if (!PlanWriter.isFileRelation(node)) return otherwise.apply(node);
+        LogicalRelation leaf = (LogicalRelation) node;
+        List skips = (List) decisions.get(PlanWriter.outputIds(leaf));
+        HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+        FileIndex base = FileIndexes.unwrap(relation.location());
+        if (skips == null ? base == relation.location() : new FileIndexes.PrunedFiles(base, skips).equals(relation.location())) {
+          return leaf;
+        }
+        changed[0] = true;
+        return withLocation(leaf, skips == null ? base : new FileIndexes.PrunedFiles(base, skips));
+      }
+    });
+    if (!changed[0]) return plan;
+    if (!result.resolved() || !result.outputSet().equals(plan.outputSet())) {
+      FileIndexes.LOG.warn("sidestep discarded its plan because it did not resolve to the same output");
+      return plan;
+    }
+    return result;
+  }
+
+  static LogicalRelation withLocation(LogicalRelation leaf, FileIndex location) {
+    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+    HadoopFsRelation pruned = relation.copy(location, relation.partitionSchema(), relation.dataSchema(),
+        relation.bucketSpec(), relation.fileFormat(), relation.options(), relation.sparkSession());
+    scala.Option table = leaf.catalogTable();
+    // A catalog table's own statistics would win over the relation's size, as Spark's partition pruning knows too.
+    if (table.isDefined() && ((CatalogTable) table.get()).stats().isDefined()) {
+      try {
+        Object stats = ((CatalogTable) table.get()).stats().get();
+        Object smaller = copyWith(copyWith(stats, "sizeInBytes", scala.math.BigInt.apply(location.sizeInBytes())),
+            "rowCount", scala.Option.empty());
+        table = scala.Option.apply(copyWith(table.get(), "stats", scala.Option.apply(smaller)));
+      } catch (Exception problem) {
+        FileIndexes.LOG.warn("sidestep could not lower the statistics of a table", problem);
+      }
+    }
+    LogicalRelation copy = leaf.copy(pruned, leaf.output(), table, leaf.isStreaming(), leaf.stream());
+    copy.copyTagsFrom(leaf);
+    return copy;
+  }
+
+  /** A copy of a Scala case class with one constructor argument replaced: survives new arguments in later versions. */
+  static Object copyWith(Object product, String field, Object value) throws Exception {
+    scala.Product source = (scala.Product) product;
+    Object[] arguments = new Object[source.productArity()];
+    for (int i = 0; i < arguments.length; i++) {
+      arguments[i] = source.productElementName(i).equals(field) ? value : source.productElement(i);
+    }
+    java.lang.reflect.Constructor[] constructors = product.getClass().getConstructors();
+    for (int i = 0; i < constructors.length; i++) {
+      if (constructors[i].getParameterCount() == arguments.length) return constructors[i].newInstance(arguments);
+    }
+    throw new IllegalStateException("no constructor of " + product.getClass() + " takes " + arguments.length);
+  }
+}

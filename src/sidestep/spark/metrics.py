@@ -1,0 +1,74 @@
+"""What a query actually read, from the metrics of its scans."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sidestep.spark.bridge import Bridge
+
+
+@dataclass(frozen=True, slots=True)
+class ScanMetrics:
+    """One scan as it ran."""
+
+    table: str
+    files: int
+    """Files read: after partition pruning, skipping, and what Spark pruned at run time."""
+    bytes: int
+    """Size of these files."""
+    rows: int
+    """Rows that left the scan, after Spark's own row-group filters and before the query's filter."""
+    paths: tuple[str, ...]
+    """The files read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """All file scans of a query, in no particular order. A scan whose result was reused is there once."""
+
+    scans: tuple[ScanMetrics, ...]
+
+    @property
+    def files(self) -> int:
+        return sum(scan.files for scan in self.scans)
+
+    @property
+    def bytes(self) -> int:
+        return sum(scan.bytes for scan in self.scans)
+
+    @property
+    def rows(self) -> int:
+        return sum(scan.rows for scan in self.scans)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def metrics(df: DataFrame) -> Metrics:
+    """What Spark read for this DataFrame: files, bytes and rows of each scan.
+
+    If the DataFrame has not run yet it is run, and its rows are thrown away. (``df.count()`` and ``df.write`` run other
+    plans than ``df.collect()`` does, so they do not count as having run it.)
+    """
+    inspector = Bridge(df.sparkSession).factory()
+    execution = df._jdf.queryExecution()
+    plan = execution.executedPlan()
+    if not inspector.hasRun(plan):
+        execution.toRdd().count()
+    found = []
+    for scan in inspector.scans(plan):
+        values = dict(line.split("=", 1) for line in inspector.metrics(scan).splitlines())
+        paths = inspector.filesRead(scan)
+        found.append(
+            ScanMetrics(
+                table=inspector.tableName(scan) or inspector.rootPath(scan),
+                files=int(values.get("numFiles", 0)),
+                bytes=int(values.get("filesSize", 0)),
+                rows=int(values.get("numOutputRows", 0)),
+                paths=tuple(paths.split("\0")) if paths else (),
+            )
+        )
+    return Metrics(tuple(found))

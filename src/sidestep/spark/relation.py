@@ -1,0 +1,71 @@
+"""Tables as DataFrames: a Parquet folder as Spark reads it, a Delta table from its log, with no jar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from sidestep.errors import TableNotFound
+from sidestep.spark.bridge import Bridge
+from sidestep.spark.indexes import packed_keys
+from sidestep.store import Snapshot, read_snapshot
+
+
+def read(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:
+    """The table at ``path``, a Parquet folder or a Delta table (at ``version``, by default the newest).
+
+    A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
+    whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled.
+    """
+    snapshot = read_snapshot(path, version)
+    if snapshot.format == "parquet":
+        return spark.read.parquet(path)
+    return from_snapshot(spark, snapshot)
+
+
+def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """A DataFrame over exactly the files of a Delta snapshot."""
+    bridge = Bridge(spark)
+    files = snapshot.files
+    paths, numbers = packed_keys([file.path for file in files], [f.size for f in files], [f.modified for f in files])
+    values: Any = bridge.jvm.java.util.ArrayList()
+    for file in files:
+        partition = dict(file.partition)
+        for column in snapshot.partition_columns:
+            values.add(partition.get(column))
+    columns: Any = bridge.jvm.java.util.ArrayList()
+    for column in snapshot.partition_columns:
+        columns.add(column)
+    plan = bridge.factory().snapshot(
+        spark._jsparkSession,
+        f"{snapshot.root.uri}@{snapshot.version}",
+        snapshot.root.uri,
+        snapshot.schema,
+        columns,
+        paths,
+        numbers,
+        values,
+    )
+    dataset = bridge.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(dataset, spark)
+
+
+def resolve(spark: SparkSession, table: str) -> str:
+    """The folder of a table given by its path or by its name in the catalog."""
+    looks_like_path = "/" in table or table.startswith((".", "~"))
+    if looks_like_path or not _in_catalog(spark, table):
+        return table
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    for row in rows:
+        if row["col_name"] == "Location":
+            return str(row["data_type"])
+    raise TableNotFound(f"The catalog names no folder for table {table}: give the path of its files instead.")
+
+
+def _in_catalog(spark: SparkSession, table: str) -> bool:
+    try:
+        return spark.catalog.tableExists(table)
+    except AnalysisException:
+        return False

@@ -1,0 +1,94 @@
+"""Turning sidestep on and off in a Spark session."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sidestep.spark.bridge import Bridge, check_session
+from sidestep.spark.indexes import Indexes
+from sidestep.spark.planner import Planner
+
+_enabled: dict[str, Enabled] = {}
+_lock = threading.RLock()
+
+
+class Enabled:
+    """sidestep at work in one session; as a context manager, until the end of the block."""
+
+    def __init__(self, spark: SparkSession, index_dir: str | None) -> None:
+        self.spark = spark
+        self.index_dir = index_dir
+        self.bridge = Bridge(spark)
+        self.inspector = self.bridge.factory()
+        self.planner = Planner()
+        self.rule: Any = self.inspector.rule(self.planner)
+        self.planner.indexes = Indexes(self.rule, index_dir)
+        self.inspector.install(spark._jsparkSession, self.rule, True)
+
+    def disable(self) -> None:
+        """Leave all later queries of the session to Spark alone."""
+        self.rule.setEnabled(False)
+        self.inspector.install(self.spark._jsparkSession, self.rule, False)
+        if self.planner.indexes is not None:
+            self.planner.indexes.close()
+        with _lock:
+            _enabled.pop(session_key(self.spark), None)
+
+    @property
+    def last_problem(self) -> str:
+        """What went wrong last in the rule, on either side of the bridge; empty if nothing ever did."""
+        return self.planner.last_problem or str(self.rule.lastProblem())
+
+    def __enter__(self) -> Enabled:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.disable()
+
+    def __repr__(self) -> str:
+        return f"sidestep is enabled in Spark session {session_key(self.spark)}"
+
+
+def session_key(spark: SparkSession) -> str:
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def enable(spark: SparkSession, *, index_dir: str | None = None) -> Enabled:
+    """Make the queries of this session skip what their tables' indexes prove irrelevant.
+
+    Queries, SQL or DataFrame, stay as they are; tables without an index too. ``index_dir`` is where indexes are if not
+    in the tables' own ``_sidestep`` folders. Calling it again changes nothing but ``index_dir``. A session made by
+    ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
+    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL.
+    """
+    check_session(spark)
+    with _lock:
+        current = _enabled.get(session_key(spark))
+        if current is not None and current.index_dir == index_dir:
+            return current
+        if current is not None:
+            current.disable()
+        state = Enabled(spark, index_dir)
+        _enabled[session_key(spark)] = state
+        return state
+
+
+def disable(spark: SparkSession) -> None:
+    """Leave the queries of this session to Spark alone; the indexes stay."""
+    state = state_of(spark)
+    if state is not None:
+        state.disable()
+
+
+def state_of(spark: SparkSession) -> Enabled | None:
+    """What ``enable`` set up for this session, if it did."""
+    if not hasattr(spark, "_jsparkSession"):
+        return None
+    with _lock:
+        return _enabled.get(session_key(spark))

@@ -1,0 +1,33 @@
+"""What is on disk? The files of a table, the blocks in them, and the index that remembers what those contain."""
+
+from sidestep.store.blocks import Sources, block_summaries
+from sidestep.store.compaction import append_blocks, compact
+from sidestep.store.datafile import DataFile, Snapshot
+from sidestep.store.files import Location, locate
+from sidestep.store.index import TableIndex, open_index
+from sidestep.store.indexfile import index_folder
+from sidestep.store.settle import settle
+from sidestep.store.snapshot import read_snapshot
+from sidestep.store.status import IndexStatus, status
+from sidestep.store.update import missing_files, trusted_files, update_index
+
+__all__ = [
+    "DataFile",
+    "IndexStatus",
+    "Location",
+    "Snapshot",
+    "Sources",
+    "TableIndex",
+    "append_blocks",
+    "block_summaries",
+    "compact",
+    "index_folder",
+    "locate",
+    "missing_files",
+    "open_index",
+    "read_snapshot",
+    "settle",
+    "status",
+    "trusted_files",
+    "update_index",
+]

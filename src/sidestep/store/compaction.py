@@ -1,0 +1,96 @@
+"""Keeping the index small: one file per run, and now and then all files into one.
+
+Files are only ever added and deleted, never changed. The merged file exists before the old ones go, and a reader that
+loses a file while opening lists again, so every reader sees all entries at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidestep.predicate.types import DataType
+from sidestep.store.blocks import KEYS
+from sidestep.store.datafile import Snapshot
+from sidestep.store.files import Location, delete
+from sidestep.store.index import TableIndex, open_folder
+from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
+
+MOST_FILES = 8
+"""More index files than this are merged into one."""
+
+
+def append_blocks(folder: Location, blocks: Sequence[pa.Table], columns: Mapping[str, DataType]) -> Location | None:
+    """Add the index rows of one run as one new index file; None if there are none."""
+    if not blocks:
+        return None
+    table = pa.concat_tables([_looked_at(table) for table in blocks], promote_options="default")
+    location = folder.child(next_name(index_names(folder)))
+    write_index_file(location, table, columns)
+    return location
+
+
+def _looked_at(table: pa.Table) -> pa.Table:
+    """-1 for an unknown NULL count: after a merge, NULL is left for columns that were never indexed for a file."""
+    for position, name in enumerate(table.column_names):
+        if name.startswith("nulls:"):
+            table = table.set_column(position, table.field(position), table[name].fill_null(-1))
+    return table
+
+
+def live_files(index: TableIndex, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
+    """For each indexed file, whether the table still has it; all of them if the snapshot is only a part."""
+    if not snapshot.whole:
+        return np.ones(len(index.files), dtype=np.bool_)
+    live = np.zeros(len(index.files), dtype=np.bool_)
+    positions = index.positions(snapshot.files)
+    live[positions[positions >= 0]] = True
+    return live
+
+
+def compact(index: TableIndex, snapshot: Snapshot, *, always: bool = False) -> TableIndex:
+    """Merge the index into one file, without dead entries, if it has more than eight files or half of it is dead.
+
+    Entries that others append meanwhile are in files of their own, which are left alone.
+    """
+    live = live_files(index, snapshot)
+    kept = live[index.map.file_of_block]
+    entries = sum(len(blocks) for blocks in index.map.block_of_row)
+    alive = sum(int(kept[blocks[blocks >= 0]].sum()) for blocks in index.map.block_of_row)
+    wasteful = len(index.index_files) > MOST_FILES or (entries > 0 and 2 * alive <= entries)
+    if not index.index_files or not (wasteful or always):
+        return index
+    table, columns = merge(index, kept)
+    if index.unreadable:
+        return index  # what cannot be read now must not be deleted
+    names = [file.location.name for file in index.index_files]
+    if len(table):
+        write_index_file(index.folder.child(name_after(names[-1])), table, columns)
+    for name in names:
+        delete(index.folder.child(name))
+    return open_folder(index.folder)
+
+
+def merge(index: TableIndex, kept: npt.NDArray[np.bool_]) -> tuple[pa.Table, dict[str, DataType]]:
+    """All that a view knows of the kept blocks, as the rows of one index file."""
+    blocks = index.map
+    where = pa.array(np.flatnonzero(kept))
+    key_columns = index.files.take(pa.array(blocks.file_of_block[kept]))
+    arrays = {name: key_columns[name] for name in ("path", "size", "modified")}
+    arrays |= {"row_group": pa.array(blocks.row_group[kept]), "rows": pa.array(blocks.rows[kept])}
+    arrays["bytes"] = pa.array(blocks.bytes[kept])
+    table = pa.table(arrays).cast(KEYS)
+    for name in sorted(index.partition_columns):
+        texts = index.partition_texts(name, kept)
+        if texts is not None:
+            table = table.append_column(f"part:{name}", texts.take(pa.array(blocks.file_of_block[kept])))
+    columns = index.columns
+    for name, type in columns.items():
+        found = index.stored_arrays(name, type)
+        if found is not None:
+            for column, array in found.items():
+                table = table.append_column(column, array.take(where))
+    return table, columns

@@ -1,0 +1,50 @@
+"""What a table consists of at one moment: its data files, as Spark would list them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sidestep.store.files import Location
+
+Partition = tuple[tuple[str, str | None], ...]
+"""Partition columns and their values as raw text, outermost first; None is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of a table. Path, size and modification time together are its key in the index."""
+
+    path: str
+    """Relative to the table's root, as the name is on disk."""
+    size: int
+    modified: int
+    """Milliseconds: the file's own for a Parquet folder, the log's for a Delta table."""
+    partition: Partition = ()
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return (self.path, self.size, self.modified)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a table at one moment.
+
+    ``whole`` says that these are all the files under the root: it is False for a single file of a folder and for an
+    older version of a Delta table, and then an index entry for another file is not a stale one.
+    """
+
+    root: Location
+    format: Literal["parquet", "delta"]
+    version: int | None
+    """The version of a Delta table."""
+    files: tuple[DataFile, ...]
+    partition_columns: tuple[str, ...] = ()
+    schema: str | None = None
+    """The schema in Spark's JSON, where the table itself states one (Delta)."""
+    whole: bool = True
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)

@@ -1,0 +1,231 @@
+"""Files by path or URI, on any file system that pyarrow reaches, named the way Hadoop names them.
+
+Spark keys its listing by Hadoop paths, and sidestep matches that listing against its own. So a path here is what
+Hadoop's ``Path.toUri().getPath()`` shows: the name on disk, where ``%20`` is three characters and never a space. A
+modification time is ``FileStatus.getModificationTime``: whole milliseconds, rounded down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sidestep.errors import SidestepError
+
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)")
+_SAME_AS = {"s3a": "s3", "s3n": "s3"}
+_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """One file of a listing; ``path`` is relative to the listed folder, with ``/`` between names."""
+
+    path: str
+    size: int
+    modified: int
+    """Milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or folder: the file system that holds it, its path there, and one canonical name for people and hashes."""
+
+    filesystem: fs.FileSystem = field(compare=False, repr=False)
+    path: str
+    uri: str
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    @property
+    def name(self) -> str:
+        return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def parent(self) -> Location:
+        return Location(self.filesystem, _parent(self.path), _parent(self.uri))
+
+    def child(self, relative: str) -> Location:
+        return Location(self.filesystem, _join(self.path, relative), _join(self.uri, relative))
+
+
+def _parent(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0] or "/"
+
+
+def _join(folder: str, relative: str) -> str:
+    return f"{folder.rstrip('/')}/{relative}"
+
+
+def locate(path: str | os.PathLike[str] | Location) -> Location:
+    """The location that a path or URI names, read as Hadoop reads it: nothing in it is percent-decoded.
+
+    >>> locate("file:/data/a%20b/").path, locate("file:///data/t").uri
+    ('/data/a%20b', 'file:/data/t')
+    """
+    if isinstance(path, Location):
+        return path
+    text = os.fspath(path)
+    match = _URI.fullmatch(text)
+    if match is None or match["scheme"].lower() == "file":
+        raw = text if match is None else match["path"]
+        if not raw:
+            raise SidestepError("The path is empty: give the folder of a Parquet or Delta table.")
+        local = os.path.abspath(raw)
+        return Location(fs.LocalFileSystem(), local, f"file:{local}")
+    scheme, authority = match["scheme"].lower(), match["authority"] or ""
+    scheme = _SAME_AS.get(scheme, scheme)
+    tail = re.sub(r"/{2,}", "/", match["path"]).rstrip("/")
+    try:
+        # Only the authority goes through pyarrow: it would percent-decode the rest.
+        filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SidestepError(
+            f"No file system for {text}: {error}. Use a local path, s3://, gs:// or hdfs://."
+        ) from error
+    return Location(filesystem, (base.rstrip("/") + tail) or "/", f"{scheme}://{authority}{tail}")
+
+
+def stat(location: Location) -> FileStatus | None:
+    """The status of one file (its path is the file's name), or None if there is no such file."""
+    if location.local:
+        try:
+            found = os.stat(location.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return FileStatus(location.name, found.st_size, found.st_mtime_ns // 1_000_000) if _is_file(found) else None
+    info = location.filesystem.get_file_info(location.path)
+    return _status(location.name, info) if info.type == fs.FileType.File else None
+
+
+def is_folder(location: Location) -> bool:
+    if location.local:
+        return os.path.isdir(location.path)
+    return bool(location.filesystem.get_file_info(location.path).type == fs.FileType.Directory)
+
+
+def _is_file(found: os.stat_result) -> bool:
+    return (found.st_mode & 0o170000) == 0o100000
+
+
+def _status(path: str, info: fs.FileInfo) -> FileStatus:
+    nanoseconds = info.mtime_ns
+    # Without a time no key can match for sure: -1 never equals a time that Spark lists.
+    modified = -1 if nanoseconds is None else nanoseconds // 1_000_000
+    return FileStatus(path, info.size or 0, modified)
+
+
+def list_files(folder: Location, hidden: Callable[[str], bool] | None = None) -> list[FileStatus]:
+    """All files below a folder, sorted by path; folders and files whose own name is ``hidden`` are not entered."""
+    unseen = hidden or (lambda name: False)
+    found = list(_walk_local(folder.path, "", unseen)) if folder.local else list(_walk_remote(folder, unseen))
+    return sorted(found, key=lambda status: status.path)
+
+
+def _walk_local(folder: str, prefix: str, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if hidden(entry.name):
+                continue
+            try:
+                entry.name.encode()
+                if entry.is_dir():
+                    yield from _walk_local(entry.path, f"{prefix}{entry.name}/", hidden)
+                    continue
+                found = entry.stat()
+            except (FileNotFoundError, UnicodeEncodeError):
+                # A file that vanished, a dangling link, or a name that is not UTF-8, which Java spells differently:
+                # left out, so it is unknown and always read.
+                continue
+            if _is_file(found):
+                yield FileStatus(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _walk_remote(folder: Location, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
+    start = len(folder.path.rstrip("/")) + 1
+    for info in folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=True)):
+        relative = info.path[start:]
+        if info.type == fs.FileType.File and not any(hidden(name) for name in relative.split("/")):
+            yield _status(relative, info)
+
+
+def list_names(folder: Location) -> list[str]:
+    """The names of what lies directly in a folder, unsorted; none if there is no folder."""
+    try:
+        if folder.local:
+            return os.listdir(folder.path)
+        selector = fs.FileSelector(folder.path, allow_not_found=True)
+        return [info.base_name for info in folder.filesystem.get_file_info(selector)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def open_file(location: Location) -> pa.NativeFile:
+    """A random-access reader of the file; OSError (FileNotFoundError) as pyarrow raises it."""
+    return location.filesystem.open_input_file(location.path)
+
+
+def write_once(location: Location, write: Callable[[Any], None]) -> None:
+    """Create a file of what ``write`` puts into the stream: it appears whole or not at all, and overwrites nothing."""
+    folder = location.parent
+    try:
+        folder.filesystem.create_dir(folder.path, recursive=True)
+        if location.filesystem.type_name in _OBJECT_STORES:
+            _refuse_existing(location)
+            with location.filesystem.open_output_stream(location.path) as stream:
+                write(stream)
+            return
+        # A leading dot: readers of the folder, Spark's listing among them, do not see it.
+        partial = folder.child(f".{location.name}.{uuid.uuid4().hex}.partial")
+        try:
+            with partial.filesystem.open_output_stream(partial.path) as stream:
+                write(stream)
+            _rename(partial, location)
+        finally:
+            delete(partial)
+    except (pa.ArrowException, OSError) as error:
+        raise SidestepError(
+            f"Cannot write {location.uri}: {error}. Make the folder writable, or keep the index elsewhere: index_dir=…"
+        ) from error
+
+
+def _refuse_existing(location: Location) -> None:
+    if stat(location) is not None:
+        raise _taken(location)
+
+
+def _taken(location: Location) -> SidestepError:
+    return SidestepError(f"{location.uri} exists already; sidestep never overwrites an index file.")
+
+
+def _rename(source: Location, target: Location) -> None:
+    if source.local:
+        try:
+            # Unlike a rename, a link fails if the name is taken.
+            os.link(source.path, target.path)
+            return
+        except FileExistsError as error:
+            raise _taken(target) from error
+        except OSError:
+            pass  # a file system without hard links
+    _refuse_existing(target)
+    source.filesystem.move(source.path, target.path)
+
+
+def delete(location: Location) -> None:
+    """Remove a file; one that is gone already is fine."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if location.local:
+            os.unlink(location.path)
+        else:
+            location.filesystem.delete_file(location.path)

@@ -1,0 +1,297 @@
+"""The index of a table, opened: what is known of which blocks, read column by column as queries need it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.predicate.types import DataType
+from sidestep.store.blocks import zone_map_columns
+from sidestep.store.convert import convert_bounds, convertible
+from sidestep.store.datafile import DataFile
+from sidestep.store.files import Location, locate
+from sidestep.store.indexfile import IndexFile, UnusableIndexFile, index_folder, index_names, open_index_file
+from sidestep.store.view import BlockMap, map_blocks
+from sidestep.synopsis.catalog import Catalog
+from sidestep.synopsis.partition import PartitionValues, partition_values
+from sidestep.synopsis.zonemap import ZoneMaps
+from sidestep.synopsis.zones import ColumnZones, column_zones
+
+_ATTEMPTS = 5
+_told: set[str] = set()
+_telling = threading.Lock()
+
+
+def warn_once(key: str, message: str) -> None:
+    """Warn of one thing once in a process: an index is opened for every query."""
+    with _telling:
+        if key in _told:
+            return
+        _told.add(key)
+    warnings.warn(message, SidestepWarning, stacklevel=3)
+
+
+class TableIndex:
+    """A view of a table's index at one moment. Files and blocks have positions that never change within a view.
+
+    ``files`` holds the key of each indexed file: the caller keeps those whose path, size and modification time are
+    exactly those that Spark lists, and treats every other file as unknown. ``catalog(columns)`` holds what is known of
+    all blocks; mask position i of its ``files_kept`` is row i of ``files``.
+
+    A view stays usable while others append and compact; :meth:`refreshed` gives a newer one if there is one. Columns
+    are read when first asked for and kept. All methods may be called from several threads.
+    """
+
+    def __init__(
+        self,
+        folder: Location,
+        names: tuple[str, ...],
+        index_files: Sequence[IndexFile],
+        blocks: BlockMap,
+        problems: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.names = names
+        self.index_files = tuple(index_files)
+        self.map = blocks
+        self.problems = tuple(problems)
+        """Why index files were left out, in sentences."""
+        self.unreadable = False
+        """Whether an index file went bad after it was opened."""
+        self._lock = threading.RLock()
+        self._zones: dict[tuple[str, DataType], ColumnZones | None] = {}
+        self._texts: dict[str, pa.Array | None] = {}
+        self._catalogs: dict[frozenset[tuple[str, DataType]], Catalog] = {}
+
+    @property
+    def files(self) -> pa.Table:
+        """The keys of the indexed files as Arrow columns: path, size, modified."""
+        return self.map.files
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        """The columns that some index file has zone maps of, with the newest type of each."""
+        return {name: type for file in self.index_files for name, type in file.columns.items()}
+
+    @property
+    def partition_columns(self) -> frozenset[str]:
+        return frozenset().union(*(file.partition_columns for file in self.index_files))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the index files on disk."""
+        return sum(file.size for file in self.index_files)
+
+    def positions(self, files: Sequence[DataFile]) -> npt.NDArray[np.int64]:
+        """The position of each file in this view, or -1 where its key is not indexed."""
+        found = np.full(len(files), -1, dtype=np.int64)
+        if len(files) == 0 or len(self.files) == 0:
+            return found
+        keys = pa.table(
+            {
+                "path": pa.array([file.path for file in files], pa.string()),
+                "size": pa.array([file.size for file in files], pa.int64()),
+                "modified": pa.array([file.modified for file in files], pa.int64()),
+                "asked": np.arange(len(files)),
+            }
+        )
+        known = self.files.append_column("position", pa.array(np.arange(len(self.files))))
+        joined = keys.join(known, ["path", "size", "modified"], join_type="inner")
+        found[joined["asked"].to_numpy()] = joined["position"].to_numpy()
+        return found
+
+    def covered(self, columns: Mapping[str, DataType]) -> npt.NDArray[np.bool_]:
+        """For each file, whether all these columns (partition columns and unordered types aside) are in the index."""
+        every = np.ones(self.map.blocks, dtype=np.bool_)
+        for name, type in columns.items():
+            if name in self.partition_columns or not zone_map_columns(name, type):
+                continue
+            found = self.stored_arrays(name, type)
+            every &= np.zeros_like(every) if found is None else found[f"nulls:{name}"].is_valid().to_numpy(False)
+        files = np.ones(len(self.files), dtype=np.bool_)
+        files[self.map.file_of_block[~every]] = False
+        return files
+
+    def catalog(self, columns: Mapping[str, DataType]) -> Catalog:
+        """What is known of all blocks about these columns, which have the types that the query gives them.
+
+        Only the index columns needed are read. A column whose indexed type does not speak of the asked one is left
+        out, with a warning; so is one that differs from a partition column in letter case alone.
+        """
+        wanted = frozenset(columns.items())
+        with self._lock:
+            if wanted not in self._catalogs:
+                if len(self._catalogs) >= 64:
+                    self._catalogs.clear()
+                self._catalogs[wanted] = self._make_catalog(columns)
+            return self._catalogs[wanted]
+
+    def _make_catalog(self, columns: Mapping[str, DataType]) -> Catalog:
+        folded = {name.lower() for name in self.partition_columns}
+        zones = {
+            name: found
+            for name, type in columns.items()
+            if name.lower() not in folded and (found := self._column(name, type)) is not None
+        }
+        texts = {name: text for name in columns if (text := self._text(name)) is not None}
+        synopses: list[ZoneMaps | PartitionValues] = []
+        if texts:
+            synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))
+        if zones:
+            synopses.append(ZoneMaps(zones))
+        return Catalog(self.map.file_of_block, self.map.rows, self.map.bytes, len(self.files), tuple(synopses))
+
+    def _holders(self, name: str, type: DataType) -> list[int]:
+        """The index files that have zone maps of the column which speak of this type."""
+        return [
+            number
+            for number, file in enumerate(self.index_files)
+            if name in file.columns and convertible(file.columns[name], type)
+        ]
+
+    def _column(self, name: str, type: DataType) -> ColumnZones | None:
+        if (name, type) not in self._zones:
+            self._zones[name, type] = self._read_column(name, type)
+        return self._zones[name, type]
+
+    def _read_column(self, name: str, type: DataType) -> ColumnZones | None:
+        arrays = self.stored_arrays(name, type)
+        if arrays is None:
+            return None
+        nulls = arrays[f"nulls:{name}"]
+        return column_zones(
+            type,
+            self.map.rows,
+            arrays[f"lower:{name}"],
+            arrays[f"upper:{name}"],
+            pc.if_else(pc.less(nulls, 0), pa.scalar(None, pa.int64()), nulls),
+            arrays.get(f"nan:{name}"),
+        )
+
+    def stored_arrays(self, name: str, type: DataType) -> dict[str, pa.Array] | None:
+        """The index columns of one table column for all blocks, in the stored form of ``type``.
+
+        NULL is unknown. In ``nulls`` alone, NULL says that the block was never looked at, and -1 that it was, in vain.
+        """
+        wanted = zone_map_columns(name, type)
+        holders = self._holders(name, type)
+        for number, file in enumerate(self.index_files):
+            if wanted and name in file.columns and number not in holders:
+                warn_once(
+                    f"{file.location.uri}:{name}:{type}",
+                    f"Column {name} is indexed as {file.columns[name]} in {file.location.uri}, but the query reads it "
+                    f"as {type}: it skips nothing there. Index the table again to change that.",
+                )
+        if not holders or not wanted:
+            return None
+        parts: dict[str, list[pa.Array]] = {column: [] for column in wanted}
+        for number in holders:
+            file = self.index_files[number]
+            read = self._read(file, list(wanted))
+            for column, arrow in wanted.items():
+                if read is None:
+                    parts[column].append(pa.nulls(file.rows, arrow))
+                else:
+                    bounds = column.startswith(("lower:", "upper:"))
+                    parts[column].append(convert_bounds(read[column], type) if bounds else read[column])
+        gather = self._gather(holders)
+        return {column: gather(pa.concat_arrays(arrays)) for column, arrays in parts.items()}
+
+    def _text(self, name: str) -> pa.Array | None:
+        if name not in self._texts:
+            self._texts[name] = self.partition_texts(name)
+        return self._texts[name]
+
+    def partition_texts(self, name: str, blocks: npt.NDArray[np.bool_] | None = None) -> pa.Array | None:
+        """The raw value of a partition column for each file; None unless all files (those of ``blocks``) have one."""
+        holders = [number for number, file in enumerate(self.index_files) if name in file.partition_columns]
+        missing = self.map.sources(holders) < 0
+        # NULL is a value here, so a file without one cannot be told from a NULL one: nothing is said then.
+        if not holders or np.any(missing if blocks is None else missing & blocks):
+            return None
+        column = f"part:{name}"
+        arrays: list[pa.Array] = []
+        for number in holders:
+            read = self._read(self.index_files[number], [column])
+            if read is None:
+                return None
+            arrays.append(read[column])
+        first = np.flatnonzero(np.diff(self.map.file_of_block, prepend=np.int32(-1)))
+        return self._gather(holders)(pa.concat_arrays(arrays)).take(pa.array(first))
+
+    def _gather(self, holders: Sequence[int]) -> _Gather:
+        return _Gather(self.map.sources(holders))
+
+    def _read(self, file: IndexFile, names: Sequence[str]) -> dict[str, pa.Array] | None:
+        try:
+            with self._lock:
+                table = file.read(names)
+            return {name: _one_chunk(table[name]) for name in names}
+        except (pa.ArrowException, OSError, KeyError) as error:
+            # A file that is gone or went bad after it was opened: its blocks stay, with nothing known of them.
+            self.unreadable = True
+            warn_once(file.location.uri, f"{file.location.uri} can no longer be read ({error}): it skips nothing.")
+            return None
+
+    def refreshed(self) -> TableIndex:
+        """This view if the index has not changed since (one directory listing), else a new one."""
+        return self if index_names(self.folder) == self.names else open_folder(self.folder)
+
+
+class _Gather:
+    """Brings concatenated index rows into block order; a block without a row gets NULL."""
+
+    def __init__(self, sources: npt.NDArray[np.int64]) -> None:
+        self.missing = sources < 0
+        self.sources = sources
+        self.identity = bool(np.array_equal(sources, np.arange(len(sources))))
+
+    def __call__(self, array: pa.Array) -> pa.Array:
+        if self.identity and len(array) == len(self.sources):
+            return array
+        return array.take(pa.array(self.sources, mask=self.missing))
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
+
+
+def open_index(
+    root: str | os.PathLike[str] | Location, index_dir: str | os.PathLike[str] | Location | None = None
+) -> TableIndex:
+    """Open the index of the table at ``root``; a table that was never indexed has an empty one."""
+    return open_folder(index_folder(locate(root), index_dir))
+
+
+def open_folder(folder: Location) -> TableIndex:
+    """Open all usable index files of a folder. Unusable ones are left out with one warning each."""
+    for _ in range(_ATTEMPTS):
+        names = index_names(folder)
+        opened: list[IndexFile] = []
+        keys: list[pa.Table] = []
+        problems: list[str] = []
+        try:
+            for name in names:
+                location = folder.child(name)
+                try:
+                    file, file_keys = open_index_file(location)
+                    opened.append(file)
+                    keys.append(file_keys)
+                except UnusableIndexFile as error:
+                    problem = (
+                        f"The index file {location.uri} is left out: {error}. Delete it and index the table again."
+                    )
+                    problems.append(problem)
+                    warn_once(location.uri, problem)
+            return TableIndex(folder, names, opened, map_blocks(keys), problems)
+        except FileNotFoundError:
+            continue  # compacted away since it was listed: list again
+    raise SidestepError(f"The index in {folder.uri} keeps changing while it is being opened: try again.")

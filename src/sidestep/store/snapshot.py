@@ -1,0 +1,25 @@
+"""What is on disk: one call that reads any supported table's list of files."""
+
+from __future__ import annotations
+
+import os
+
+from sidestep.errors import SidestepError
+from sidestep.store.datafile import Snapshot
+from sidestep.store.delta import is_delta, read_delta
+from sidestep.store.files import Location, locate
+from sidestep.store.folder import read_folder
+
+
+def read_snapshot(path: str | os.PathLike[str] | Location, version: int | None = None) -> Snapshot:
+    """The files of the table at ``path``: a Delta table if it has a ``_delta_log``, else a folder of Parquet files.
+
+    ``version`` is for Delta tables alone. Errors are sentences: nothing there, not Parquet, or a Delta feature that
+    sidestep does not support.
+    """
+    location = locate(path)
+    if is_delta(location):
+        return read_delta(location, version)
+    if version is not None:
+        raise SidestepError(f"{location.uri} is not a Delta table, so it has no version {version}: leave version out.")
+    return read_folder(location)

@@ -1,0 +1,30 @@
+"""What does a block contain? One module per synopsis, and one catalog that holds them as columns.
+
+Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
+that every synopsis follows; :mod:`~sidestep.synopsis.zonemap` and :mod:`~sidestep.synopsis.partition` are two of them.
+"""
+
+from sidestep.synopsis.catalog import Catalog, Synopsis
+from sidestep.synopsis.explain import Amount, Skip, explain_skips
+from sidestep.synopsis.partition import PartitionValues, partition_values
+from sidestep.synopsis.skip import kept_blocks
+from sidestep.synopsis.stored import Mask, stored_type
+from sidestep.synopsis.summary import ColumnSummary, summarize
+from sidestep.synopsis.zonemap import ZoneMaps, zone_maps
+
+__all__ = [
+    "Amount",
+    "Catalog",
+    "ColumnSummary",
+    "Mask",
+    "PartitionValues",
+    "Skip",
+    "Synopsis",
+    "ZoneMaps",
+    "explain_skips",
+    "kept_blocks",
+    "partition_values",
+    "stored_type",
+    "summarize",
+    "zone_maps",
+]

@@ -1,0 +1,120 @@
+"""For people: which condition of a query skipped what, thanks to which synopsis, and why the others did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms
+from sidestep.predicate.nodes import Column
+from sidestep.synopsis.catalog import Catalog, Synopsis
+from sidestep.synopsis.skip import kept_blocks
+from sidestep.synopsis.stored import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So much of a table."""
+
+    blocks: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """What one synopsis made of one condition, or why none made anything of it."""
+
+    condition: Formula
+    """A conjunct of the query's formula, the atom inside one that no synopsis answers, or the whole formula."""
+    synopsis: str | None
+    """Who answered; None if nobody did, and then there is a reason."""
+    alone: Amount
+    """What this skips if there were nothing else."""
+    beyond: Amount
+    """What this skips that none of the earlier entries does; over all entries, this adds up to all that is skipped."""
+    reason: str = ""
+    """Why nothing was (or could be) skipped."""
+
+
+def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None) -> list[Skip]:
+    """The formula's conjuncts one by one, and for each what every synopsis that knows of it skips.
+
+    With ``among``, only those blocks count: the catalog may know files that a query does not list.
+    """
+    skips: list[Skip] = []
+    everything = np.ones(catalog.blocks, dtype=np.bool_) if among is None else among
+    kept = everything
+
+    def add(condition: Formula, synopsis: str, mask: Mask, always: bool = True) -> None:
+        nonlocal kept
+        beyond = _removed(catalog, kept, kept & mask)
+        if always or beyond.blocks:
+            nothing = np.ones(catalog.blocks, dtype=np.bool_)
+            reason = _why_nothing(condition) if mask.all() else ""
+            skips.append(Skip(condition, synopsis, _removed(catalog, nothing, mask), beyond, reason))
+        kept = kept & mask
+
+    for conjunct in formula.children if isinstance(formula, All) else (formula,):
+        answering = [synopsis for synopsis in catalog.synopses if _knows(synopsis, conjunct)]
+        for synopsis in answering:
+            add(conjunct, synopsis.name, kept_blocks(replace(catalog, synopses=(synopsis,)), conjunct))
+        together = " and ".join(synopsis.name for synopsis in answering) or "logic"
+        add(conjunct, together, kept_blocks(catalog, conjunct), always=False)
+        for atom in atoms(conjunct):
+            if all(synopsis.can_satisfy(atom) is None for synopsis in catalog.synopses):
+                skips.append(Skip(atom, None, Amount(), Amount(), _why_unanswered(catalog, atom)))
+    if isinstance(formula, All):
+        # A synopsis of whole conjunctions may know more of all conditions together than of each.
+        whole = [synopsis.name for synopsis in catalog.synopses if synopsis.can_satisfy(formula) is not None]
+        add(formula, " and ".join(whole) or "all conditions together", kept_blocks(catalog, formula), always=False)
+    return skips
+
+
+def _removed(catalog: Catalog, before: Mask, after: Mask) -> Amount:
+    gone = before & ~after
+    files = int(catalog.files_kept(before).sum() - catalog.files_kept(after).sum())
+    return Amount(int(gone.sum()), files, int(catalog.rows[gone].sum()), int(catalog.bytes[gone].sum()))
+
+
+def _knows(synopsis: Synopsis, formula: Formula) -> bool:
+    if synopsis.can_satisfy(formula) is not None:
+        return True
+    return isinstance(formula, All | Any) and any(_knows(synopsis, child) for child in formula.children)
+
+
+def _why_nothing(condition: Formula) -> str:
+    if isinstance(condition, Matches):
+        what = "a pattern with a leading wildcard" if not condition.pattern.prefix else "a pattern"
+        return f"{what} is no range of values: only a block that holds a single value could be skipped"
+    return "every block may hold such a row"
+
+
+def _why_unanswered(catalog: Catalog, atom: Atom) -> str:
+    match atom:
+        case Holds(opaque):
+            return f"opaque: {opaque.reason or opaque.text}"
+        case Compares(left, _, right):
+            missing = [column for column in (left, right) if not _known(catalog, column)]
+            if not missing:
+                return f"{left.name} and {right.name} are known to different synopses"
+            return ", ".join(_no_statistics(catalog, column) for column in missing)
+        case Within(column) | Null(column) | Matches(column):
+            return _no_statistics(catalog, column)
+    return "not understood"
+
+
+def _known(catalog: Catalog, column: Column) -> bool:
+    return any(synopsis.can_satisfy(Null(column)) is not None for synopsis in catalog.synopses)
+
+
+def _no_statistics(catalog: Catalog, column: Column) -> str:
+    for synopsis in catalog.synopses:
+        columns = getattr(synopsis, "types", {})
+        if column.name in columns and columns[column.name] != column.type:
+            return (
+                f"column {column.name} is {column.type} in the query, but {columns[column.name]} in the {synopsis.name}"
+            )
+    return f"no statistics for column {column.name}"

@@ -1,0 +1,34 @@
+"""The public API, pinned: a name appears or goes only on purpose."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import sidestep
+
+PUBLIC = [
+    "SidestepError",
+    "SidestepWarning",
+    "__version__",
+    "disable",
+    "enable",
+    "explain",
+    "index",
+    "metrics",
+    "read",
+]
+
+
+def test_the_public_names_are_these():
+    assert sorted(sidestep.__all__) == PUBLIC
+
+
+def test_every_public_name_exists_and_says_what_it_is():
+    for name in sidestep.__all__:
+        thing = getattr(sidestep, name)
+        assert name == "__version__" or inspect.getdoc(thing), f"sidestep.{name} has no docstring"
+
+
+def test_the_version_has_three_parts():
+    assert re.fullmatch(r"\d+\.\d+\.\d+([a-z]+\d+)?", sidestep.__version__)
