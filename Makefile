@@ -9,7 +9,7 @@ SHELL := bash
 PY := .venv/bin/python
 # Set-up records the Java it found to be good; Spark is told to use that one. Read when a recipe runs, not before.
 SPARKED = JAVA_HOME="$$(cat .venv/java-home)" $(PY)
-# Arguments for `make test ARGS=...`, `make demo ARGS=...` and `make bench-NAME ARGS=...`.
+# Arguments for `make test ARGS=...`, `make demo ARGS=...` and `make bench-NAME ARGS=...`; `make demo SF=1` is a larger demo.
 ARGS ?=
 
 .PHONY: help
@@ -23,7 +23,7 @@ setup: ## make .venv with all packages, and find or install Java 17
 
 .PHONY: demo
 demo: setup ## a short tour on TPC-H data: index, query, explain, measure
-	@$(SPARKED) -m sidestep.demo $(ARGS)
+	@$(SPARKED) -m bench.demo $(if $(SF),--sf $(SF)) $(ARGS)
 
 .PHONY: test
 test: lint types ## lint, types, and every test

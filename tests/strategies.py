@@ -1,4 +1,4 @@
-"""Random columns, values, rows and predicates that go where the trouble is: NULL, NaN, -0.0, edges of types, odd strings.
+"""Random columns, values, rows and predicates that go where the trouble is: NULL, NaN, -0.0, edges of types, odd texts.
 
 ``predicates_about(rows)`` draws constants from the rows (and their neighbours), so that filters hit and only just miss;
 ``rows_around(predicates)`` goes the other way, from a predicate's constants to rows.
@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
+from typing import TypeVar
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from sidestep.predicate.casts import is_monotone
+from sidestep.predicate.columns import columns_of
 from sidestep.predicate.nodes import (
     FALSE,
     NULL,
@@ -57,6 +61,7 @@ from sidestep.predicate.types import (
     integer_range,
 )
 
+T = TypeVar("T")
 Row = dict[str, Value | None]
 Pool = Mapping[DataType, Sequence[Value]]
 """Values to draw from, by type."""
@@ -84,12 +89,8 @@ TYPES = (
     DAY_TIME,
 )
 
-COLUMNS = tuple(
-    Column(f"{t.kind.name.lower()}{t.precision or ''}_{letter}", t) for t in TYPES for letter in ("a", "b")
-)
+COLUMNS = tuple(Column(f"{t.kind.name.lower()}{t.precision or ''}_{letter}", t) for t in TYPES for letter in ("a", "b"))
 """Two columns of every type."""
-
-_CASTS = {t: tuple(u for u in TYPES if u != t and is_monotone(t, u)) for t in TYPES}
 
 # Dates beyond this overflow a timestamp's microseconds, where Spark's cast raises.
 _LAST_DAY = 2_932_896
@@ -98,20 +99,26 @@ CHARACTERS = "ab%_\\'\0 é\ud7ff\ue000\U0001f600\U0010ffff"
 """Few, so that random strings meet; with wildcards, quotes, NUL, and the ends of the code point ranges."""
 
 
+def tries(examples: int) -> settings:
+    """At least so many examples, and more where the profile asks for more."""
+    return settings(max_examples=max(examples, settings().max_examples))
+
+
+@cache
 def strings() -> st.SearchStrategy[str]:
     """Short strings over troublesome characters."""
     return st.text(alphabet=st.sampled_from("aab" + CHARACTERS), max_size=5)
 
 
+@cache
 def values(type: DataType) -> st.SearchStrategy[Value]:
     """Values of a type, small ones, edges and random ones alike."""
     match type.kind:
         case Kind.BOOLEAN:
             return st.booleans()
         case Kind.FLOAT | Kind.DOUBLE:
-            width = 32 if type.kind is Kind.FLOAT else 64
             special = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.0, -1.0, float(2**53), float(2**24)]
-            return st.one_of(st.sampled_from(special), st.floats(width=width))
+            return st.one_of(st.sampled_from(special), st.floats(width=32 if type.kind is Kind.FLOAT else 64))
         case Kind.DECIMAL:
             most = 10**type.precision - 1
             unscaled = st.one_of(st.integers(-200, 200), st.sampled_from([most, -most, 0]), st.integers(-most, most))
@@ -154,23 +161,22 @@ def neighbours(value: Value, type: DataType) -> list[Value]:
     return found
 
 
-def rows(columns: Sequence[Column] = COLUMNS, pool: Pool | None = None) -> st.SearchStrategy[Row]:
+@st.composite
+def rows(draw: st.DrawFn, columns: Sequence[Column] = COLUMNS, pool: Pool | None = None) -> Row:
     """A value or NULL for every column; values of the pool more often than not."""
-    return st.fixed_dictionaries({c.name: st.one_of(st.none(), _drawn(c.type, pool), _drawn(c.type, pool)) for c in columns})
+    return {c.name: None if draw(_CHANCE) == 0 else _value(draw, c.type, pool) for c in columns}
 
 
+@st.composite
 def predicates(
-    columns: Sequence[Column] = COLUMNS, depth: int = 4, pool: Pool | None = None, opaque: Sequence[Opaque] = ()
-) -> st.SearchStrategy[Predicate]:
+    draw: st.DrawFn,
+    columns: Sequence[Column] = COLUMNS,
+    depth: int = 4,
+    pool: Pool | None = None,
+    opaque: Sequence[Opaque] = (),
+) -> Predicate:
     """Predicates over the columns, at most ``depth`` connectives deep, of every kind of node."""
-    leaves = st.one_of([_leaf(column, columns, pool) for column in columns])
-    if opaque:
-        leaves = st.one_of(leaves, st.sampled_from(opaque))
-    built: st.SearchStrategy[Predicate] = st.one_of(leaves, leaves, leaves, st.sampled_from((TRUE, FALSE, NULL)))
-    for _ in range(depth - 1):
-        some = st.lists(built, min_size=1, max_size=3).map(tuple)
-        built = st.one_of(leaves, built.map(Not), some.map(And), some.map(Or))
-    return built
+    return _predicate(draw, tuple(columns), depth, pool, opaque)
 
 
 def predicates_about(
@@ -192,9 +198,11 @@ def pool_of_rows(table: Iterable[Mapping[str, Value | None]], columns: Sequence[
 
 
 def rows_around(
-    *about: Predicate, columns: Sequence[Column] = COLUMNS, extra: Pool | None = None
+    *about: Predicate, columns: Sequence[Column] | None = None, extra: Pool | None = None
 ) -> st.SearchStrategy[Row]:
-    """Rows whose values are mostly the predicates' own constants, or next to one."""
+    """Rows whose values are mostly the predicates' own constants, or next to one; by default of their columns only."""
+    if columns is None:
+        columns = sorted(frozenset().union(*map(columns_of, about)), key=lambda c: c.name)
     pool: dict[DataType, list[Value]] = {t: list(found) for t, found in (extra or {}).items()}
     for constant in (literal for predicate in about for literal in _literals(predicate)):
         if constant.value is None:
@@ -206,35 +214,72 @@ def rows_around(
     return rows(columns, pool)
 
 
-def _drawn(type: DataType, pool: Pool | None) -> st.SearchStrategy[Value]:
-    found = list((pool or {}).get(type, ()))
-    return st.one_of(st.sampled_from(found), st.sampled_from(found), values(type)) if found else values(type)
+_CHANCE = st.integers(0, 7)
+_DICE = {n: st.integers(0, n - 1) for n in range(1, 65)}
+_OPS = st.sampled_from(Op)
 
 
-def _leaf(column: Column, columns: Sequence[Column], pool: Pool | None) -> st.SearchStrategy[Predicate]:
-    ways = [st.just(column)] if column.type == BOOLEAN else []
-    targets = [column.type, *(t for t in _CASTS.get(column.type, ()))]
-    for target in targets:
-        operand: Column | Cast = column if target == column.type else Cast(column, target)
-        constant = st.one_of(*[_drawn(target, pool).map(lambda v, t=target: Literal(v, t))] * 4, st.just(Literal(None, target)))
+def _choose(draw: st.DrawFn, options: Sequence[T]) -> T:
+    return options[draw(_DICE[len(options)])] if len(options) <= 64 else draw(st.sampled_from(options))
+
+
+def _value(draw: st.DrawFn, type: DataType, pool: Pool | None) -> Value:
+    found = (pool or {}).get(type, ())
+    return _choose(draw, found) if found and draw(_CHANCE) > 1 else draw(values(type))
+
+
+def _predicate(
+    draw: st.DrawFn, columns: tuple[Column, ...], depth: int, pool: Pool | None, opaque: Sequence[Opaque]
+) -> Predicate:
+    chance = draw(_CHANCE)
+    if depth <= 1 or chance <= 1:
+        if chance == 7:
+            constants: tuple[Predicate, ...] = (TRUE, FALSE, NULL, *opaque)
+            return _choose(draw, constants)
+        return _leaf(draw, columns, pool)
+    children = tuple(_predicate(draw, columns, depth - 1, pool, opaque) for _ in range(draw(_DICE[3]) + 1))
+    return Not(children[0]) if chance <= 3 else And(children) if chance <= 5 else Or(children)
+
+
+def _leaf(draw: st.DrawFn, columns: tuple[Column, ...], pool: Pool | None) -> Predicate:
+    column = _choose(draw, columns)
+    chance = draw(_CHANCE)
+    if column.type == BOOLEAN and chance <= 1:
+        return column
+    if column.type == STRING and chance <= 3:
+        if chance <= 1:
+            return Match(MatchKind.LIKE, column, draw(like_texts()))
+        kind = _choose(draw, (MatchKind.PREFIX, MatchKind.SUFFIX, MatchKind.CONTAINS))
+        return Match(kind, column, str(_value(draw, STRING, pool)))
+    target = _choose(draw, (column.type, column.type, *_casts(column.type)))
+    operand = _as_operand(column, target)
+    if chance == 7:
+        return IsNull(operand)
+    if chance == 6:
+        return In(operand, tuple(_literal(draw, target, pool) for _ in range(draw(_DICE[4]) + 1)))
+    op = draw(_OPS)
+    if chance == 5:
         others = [_as_operand(c, target) for c in columns if c.type == target or is_monotone(c.type, target)]
-        sides = st.one_of(constant, constant, st.sampled_from(others))
-        op = st.sampled_from(Op)
-        ways.append(st.builds(lambda o, s, x=operand: Comparison(o, x, s), op, sides))
-        ways.append(st.builds(lambda o, s, x=operand: Comparison(o, s, x), op, constant))
-        ways.append(st.lists(constant, min_size=1, max_size=4).map(lambda found, x=operand: In(x, tuple(found))))
-        ways.append(st.just(IsNull(operand)))
-    if column.type == STRING:
-        kinds = st.sampled_from([k for k in MatchKind if k is not MatchKind.LIKE])
-        text = st.one_of(strings(), _drawn(STRING, pool).map(str))
-        ways += [st.builds(lambda k, t: Match(k, column, t), kinds, text)]
-        ways += [st.builds(lambda t: Match(MatchKind.LIKE, column, t), like_texts())] * 2
-    return st.one_of(ways)
+        return Comparison(op, operand, _choose(draw, others))
+    constant = _literal(draw, target, pool)
+    return Comparison(op, constant, operand) if chance == 4 else Comparison(op, operand, constant)
 
 
+def _literal(draw: st.DrawFn, type: DataType, pool: Pool | None) -> Literal:
+    return Literal(None if draw(_CHANCE) == 7 else _value(draw, type, pool), type)
+
+
+@cache
+def _casts(type: DataType) -> tuple[DataType, ...]:
+    return tuple(t for t in TYPES if t != type and is_monotone(type, t))
+
+
+@cache
 def like_texts() -> st.SearchStrategy[str]:
     """LIKE patterns that Spark accepts, with the default escape."""
-    return st.lists(st.sampled_from(["%", "_", "\\%", "\\_", "\\\\", "a", "b", "a", "é", "\U0010ffff"]), max_size=5).map("".join)
+    return st.lists(
+        st.sampled_from(["%", "_", "\\%", "\\_", "\\\\", "a", "b", "a", "é", "\U0010ffff"]), max_size=5
+    ).map("".join)
 
 
 def _as_operand(column: Column, target: DataType) -> Column | Cast:
@@ -268,7 +313,7 @@ def _as_type(value: Value, type: DataType, target: DataType) -> Value | None:
     if target.kind in FLOATING:
         return float32(float(value))
     if target.kind is Kind.DECIMAL:
-        if abs(value) >= 10 ** (target.precision - target.scale):  # type: ignore[operator]
+        if abs(float(value)) >= 10 ** (target.precision - target.scale):
             return None
         with_scale = int(float(value) * 10**target.scale)
         return Decimal(f"{with_scale}E{-target.scale}") if abs(with_scale) < 10**target.precision else None

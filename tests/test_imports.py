@@ -23,14 +23,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "__init__": CORE | {"spark"},
     "console": frozenset(),
     "cli": frozenset(),
-    "demo": frozenset(),
     "__main__": frozenset({"cli"}),
     "errors": frozenset(),
     "_version": frozenset(),
 }
 FOR_ALL = frozenset({"errors", "_version"})
-USES_PUBLIC_API = frozenset({"console", "cli", "demo", "__main__"})
-MAY_USE_SPARK = frozenset({"spark", "cli", "demo"})
+USES_PUBLIC_API = frozenset({"console", "cli", "__main__"})
+MAY_USE_SPARK = frozenset({"spark", "cli"})
 SPARK_LIBRARIES = frozenset({"pyspark", "py4j"})
 NEVER = frozenset({"bench", "tests", "duckdb"})
 
@@ -98,7 +97,7 @@ def test_a_file_imports_only_what_its_package_may(path):
         ("predicate/a.py", "from . import types\nfrom .types import Kind"),
         ("synopsis/a.py", "from ..predicate.types import Kind"),
         ("spark/a.py", "import pyspark\nfrom sidestep.prune import explain"),
-        ("cli.py", "import sidestep\nfrom sidestep import SidestepError, explain"),
+        ("cli/commands.py", "import sidestep\nfrom sidestep import SidestepError, explain"),
         ("console/app.py", "from sidestep.console import page\nfrom sidestep.errors import SidestepError"),
         ("__init__.py", "from sidestep.spark.session import enable\nfrom sidestep._version import __version__"),
     ],
@@ -122,8 +121,8 @@ def test_the_right_directions_pass(file, source):
         ("store/a.py", "import importlib\nimportlib.import_module('sidestep.prune.static')"),
         ("store/a.py", "import py4j.java_gateway"),
         ("spark/a.py", "from bench.tpch import queries"),
-        ("cli.py", "from sidestep.prune import explain"),
-        ("cli.py", "from sidestep import spark"),
+        ("cli/commands.py", "from sidestep.prune import explain"),
+        ("cli/commands.py", "from sidestep import spark"),
         ("console/app.py", "import sidestep.store.index"),
         ("newpackage/a.py", "import math"),
     ],

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.predicate import (
@@ -15,8 +15,6 @@ from sidestep.predicate import (
     DOUBLE,
     FALSE,
     FLOAT,
-    HOLDS_ALWAYS,
-    HOLDS_NEVER,
     INTEGER,
     LONG,
     NULL,
@@ -29,9 +27,10 @@ from sidestep.predicate import (
     Column,
     Comparison,
     DataType,
-    Kind,
+    Holds,
     In,
     IsNull,
+    Kind,
     Not,
     Op,
     Opaque,
@@ -39,6 +38,7 @@ from sidestep.predicate import (
     Predicate,
     Within,
     as_opaque,
+    atoms,
     between,
     column,
     compare,
@@ -120,7 +120,7 @@ def test_a_cast_that_depends_on_the_time_zone_is_opaque_and_has_no_identity():
     day = Cast(column("day", DATE), TIMESTAMP)
     formula = normalize(compare(day, "<", 5))
     assert sql(formula) == "day IS NOT NULL AND (CAST(day AS timestamp) < TIMESTAMP '1970-01-01 00:00:00.000005Z')"
-    assert not formula.children[1].opaque.identified
+    assert not any(a.opaque.identified for a in atoms(formula) if isinstance(a, Holds))
 
 
 def test_a_cast_that_may_overflow_is_opaque():
@@ -137,7 +137,7 @@ def test_a_long_compared_with_a_double_as_double_is_not_compared_as_numbers():
 def test_unordered_types_are_opaque_but_known_again():
     collated = Column("c", DataType(Kind.OTHER, detail="string collate UNICODE_CI"))
     formula = normalize(Comparison(Op.EQ, collated, literal("a", collated.type)))
-    assert formula.children[1].opaque.identified
+    assert any(a.opaque.identified for a in atoms(formula) if isinstance(a, Holds))
     assert sql(normalize(Not(IsNull(collated)))) == "c IS NOT NULL"
 
 
@@ -153,7 +153,7 @@ def test_a_zero_in_a_float_list_is_decided_neither_way():
 
 def test_what_is_not_deterministic_is_not_merged():
     coin = Opaque("rand() < 0.5", depends="", deterministic=False)
-    assert len(normalize(And((coin, coin))).children) == 2
+    assert len(list(atoms(normalize(And((coin, coin)))))) == 2
     known = Opaque("f(x)", (X,), depends="v1")
     assert normalize(And((known, known))) == normalize(known)
 
@@ -168,7 +168,7 @@ def test_thousands_of_nested_ors_are_opened_without_recursion():
 
 
 OPAQUES = (
-    Opaque("f(x)", (strategies.COLUMNS[2],), depends="v1"),
+    Opaque("f(x)", (), depends="v1"),
     Opaque("g(x)", (), depends=None),
 )
 
@@ -194,12 +194,12 @@ def leaves(predicate: Predicate):
             yield predicate
 
 
-@settings(max_examples=600)
+@strategies.tries(500)
 @given(st.data())
 def test_holds_exactly_where_the_predicate_is_true(data):
     predicate = data.draw(strategies.predicates(opaque=OPAQUES))
     formula = normalize(predicate)
-    for _ in range(4):
+    for _ in range(3):
         row = data.draw(strategies.rows_around(predicate))
         values = {o.text: data.draw(st.sampled_from([True, False, None])) for o in OPAQUES}
         resolve = resolver(predicate, opaque_values=values)
@@ -209,11 +209,21 @@ def test_holds_exactly_where_the_predicate_is_true(data):
 
 
 FEW = tuple(
-    Column(n, t) for n, t in (("i", INTEGER), ("j", INTEGER), ("l", LONG), ("b", BYTE), ("f", FLOAT), ("d", DOUBLE), ("s", STRING), ("m", decimal_type(6, 2)))
+    Column(n, t)
+    for n, t in (
+        ("i", INTEGER),
+        ("j", INTEGER),
+        ("l", LONG),
+        ("b", BYTE),
+        ("f", FLOAT),
+        ("d", DOUBLE),
+        ("s", STRING),
+        ("m", decimal_type(6, 2)),
+    )
 )
 
 
-@settings(max_examples=400)
+@strategies.tries(400)
 @given(st.data())
 def test_holds_exactly_on_few_columns(data):
     table = data.draw(st.lists(strategies.rows(FEW), min_size=1, max_size=3))

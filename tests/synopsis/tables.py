@@ -93,6 +93,7 @@ POOLS: dict[Kind, Sequence[Value]] = {
         0.0,
         0.1,
         1.0,
+        1.5,
         2.0,
         float(_BIG),
         _BIG + 2.0,

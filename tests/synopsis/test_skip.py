@@ -177,3 +177,10 @@ def test_a_leading_wildcard_says_why_it_skips_nothing():
     made = catalog(zone_maps({"s": STRING}, index, np.array([10, 20, 30])))
     reasons = [skip.reason for skip in explain_skips(made, normalize(Match(MatchKind.SUFFIX, s, "xyz")))]
     assert "leading wildcard" in reasons[-1]
+
+
+def test_explanations_count_only_the_blocks_asked_about():
+    index = index_of("x", INTEGER, [1, 5, 9], [4, 8, 12], [0, 0, 0])
+    made = catalog(zone_maps({"x": INTEGER}, index, np.array([10, 20, 30])))
+    (skip,) = explain_skips(made, normalize(compare(x, "<=", 4)), np.array([True, True, False]))
+    assert skip.alone == skip.beyond == Amount(1, 0, 20, 2000), "the third block is not listed by the query"

@@ -34,6 +34,7 @@ from sidestep.synopsis.truncate import round_down, round_up
         (pa.array([7], pa.duration("ms")), t.DAY_TIME, 7_000, 7_000),
         (pa.array([7], pa.int64()), t.DAY_TIME, 7, 7),
         (pa.array([Decimal("1.5"), Decimal("-2.25")], pa.decimal128(9, 2)), t.decimal_type(9, 2), -225, 150),
+        (pa.array([Decimal("1.5")], pa.decimal64(9, 2)), t.decimal_type(9, 2), 150, 150),
         (pa.array([Decimal("1.5")], pa.decimal128(9, 1)), t.decimal_type(12, 3), 1500, 1500),
         (pa.array([Decimal("1.5")], pa.decimal256(40, 2)), t.decimal_type(38, 2), Decimal("1.50"), Decimal("1.50")),
         (pa.array([2**63], pa.uint64()), t.decimal_type(20, 0), Decimal(2**63), Decimal(2**63)),

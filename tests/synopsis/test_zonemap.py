@@ -239,3 +239,18 @@ def test_time_over_100_000_blocks():
         count = int(kept_blocks(catalog, formula).sum())
         print(f"{name}: {(time.perf_counter() - begin) * 1000:.2f} ms, {count} blocks kept")
         assert 0 < count < n
+
+
+@pytest.mark.parametrize("type", [STRING, WIDE])
+def test_an_unbounded_end_is_above_every_bound_of_the_other_column(type: DataType):
+    low, high = (b"b", b"z") if type is STRING else (Decimal(1), Decimal(9))
+    index = index_of("l", type, [high], [high], [0]) | index_of("r", type, [low], [None], [0])
+    left, right = column("l", type), column("r", type)
+    types = {"l": type, "r": type}
+    for op in ("<", "<=", "=", "<>"):
+        assert kept(types, index, compare(left, op, right)) == [0], "r may hold anything from its lower bound up"
+    assert kept(
+        types,
+        index_of("l", type, [None], [low], [0]) | index_of("r", type, [low], [low], [0]),
+        compare(left, "<", right),
+    ) == [0]

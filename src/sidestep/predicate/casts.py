@@ -1,8 +1,8 @@
 """Casts that keep order: what a condition on the cast value says about the column itself.
 
-``CAST(x AS double) > 0.5`` is a condition on x because the cast is monotone: as x grows, so does its image. The values of
-x whose image lies in an interval are then an interval too. Only casts that give a value for every value (or at worst
-raise an error) are understood: where a cast may give NULL instead, a range on x would say more than the predicate does.
+``CAST(x AS double) > 0.5`` is a condition on x because the cast is monotone: as x grows, so does its image. The values
+of x whose image lies in an interval are then an interval too. Only casts that give a value for every value (or at
+worst raise an error) are understood: where a cast may give NULL, a range on x would say more than the predicate does.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def pull_back(ranges: IntervalSet, source: DataType) -> IntervalSet | None:
 def by_value(ranges: IntervalSet, target: DataType) -> IntervalSet:
     """The values of another type that are equal, as numbers, to some value in the ranges.
 
-    This carries bounds from one column to another that is compared with it without loss, though of another numeric type.
+    This carries bounds from one column to another that is compared with it without loss, of whatever numeric type.
 
     >>> from sidestep.predicate.types import INTEGER, DOUBLE
     >>> by_value(IntervalSet.at_most(DOUBLE, 2.5), INTEGER).intervals[0].high
@@ -113,7 +113,30 @@ def by_value(ranges: IntervalSet, target: DataType) -> IntervalSet:
     """
     if ranges.type == target:
         return ranges
-    intervals = [_explicit(interval, ranges.type) for interval in ranges.intervals]
+    return _between_numbers([_explicit(interval, ranges.type) for interval in ranges.intervals], target)
+
+
+def above_by_value(ranges: IntervalSet, strict: bool, target: DataType) -> IntervalSet:
+    """The values of another type that are at least (or, strictly, above) some value in the ranges, as numbers.
+
+    The end of the ranges' own type is no end here: what is above every int may still be a long.
+    """
+    if ranges.is_empty or ranges.type == target or ranges.type.kind in FLOATING:
+        return by_value(ranges.upward(strict), target)
+    least = _explicit(ranges.intervals[0], ranges.type)
+    return _between_numbers([Interval(least.low, None, least.low_closed and not strict)], target)
+
+
+def below_by_value(ranges: IntervalSet, strict: bool, target: DataType) -> IntervalSet:
+    """The values of another type that are at most (or, strictly, below) some value in the ranges, as numbers."""
+    if ranges.is_empty or ranges.type == target or ranges.type.kind in FLOATING:
+        return by_value(ranges.downward(strict), target)
+    greatest = _explicit(ranges.intervals[-1], ranges.type)
+    return _between_numbers([Interval(None, greatest.high, True, greatest.high_closed and not strict)], target)
+
+
+def _between_numbers(intervals: list[Interval], target: DataType) -> IntervalSet:
+    """The values of a numeric type in intervals whose ends are numbers of any type."""
     if target.discrete:
         return IntervalSet(target, tuple(_whole(interval) for interval in intervals))
     if target.kind is Kind.DECIMAL:

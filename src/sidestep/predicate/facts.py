@@ -1,7 +1,7 @@
 """What is known about one row while a proof is under way: atoms taken together, and what follows from them.
 
-Facts about one column are one set of ranges and a list of patterns. Comparisons between columns are a graph of "at most"
-edges: its closure finds cycles (equal columns, or a contradiction) and carries bounds from column to column.
+Facts about one column are one set of ranges and a list of patterns. Comparisons between columns are a graph of "at
+most" edges: its closure finds cycles (equal columns, or a contradiction) and carries bounds from column to column.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sidestep.predicate.casts import by_value
+from sidestep.predicate.casts import above_by_value, below_by_value, by_value
 from sidestep.predicate.formula import Atom, Compares, Holds, Matches, Null, Relation, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
@@ -150,27 +150,26 @@ class Facts:
         if any(a == b and strict for (a, b), strict in at_most.items()):
             return True
         apart = [(a, b) for a, op, b in self.comparisons if op == "<>"]
-        # Each round carries bounds along every edge of a closed graph; values taken out one by one may need more rounds,
-        # and stopping early only leaves facts unsaid.
+        # Each round carries bounds along every edge of a closed graph; values taken out one by one may need more
+        # rounds, and stopping early only leaves facts unsaid.
         for _ in range(4):
             changed = False
             for (a, b), strict in at_most.items():
                 if a != b:
-                    changed |= self._carry(b, a, self.ranges[a].upward(strict))
-                    changed |= self._carry(a, b, self.ranges[b].downward(strict))
+                    changed |= self._carry(b, above_by_value(self.ranges[a], strict, b.type))
+                    changed |= self._carry(a, below_by_value(self.ranges[b], strict, a.type))
                     if not strict and (b, a) in at_most:
-                        changed |= self._carry(a, b, self.ranges[b])
+                        changed |= self._carry(a, by_value(self.ranges[b], a.type))
             for a, b in [*apart, *((b, a) for a, b in apart)]:
                 single = self.ranges[b].values(1)
                 if single is not None and len(single) == 1:
-                    changed |= self._carry(a, b, self.ranges[b], outside=True)
+                    changed |= self._carry(a, by_value(self.ranges[b], a.type), outside=True)
             if not changed or any(ranges.is_empty for ranges in self.ranges.values()):
                 break
         return False
 
-    def _carry(self, to: Column, origin: Column, ranges: IntervalSet, outside: bool = False) -> bool:
+    def _carry(self, to: Column, ranges: IntervalSet, outside: bool = False) -> bool:
         """Narrow one column by what another's ranges allow; whether that said anything new."""
-        ranges = by_value(ranges, to.type)
         known = self.ranges[to]
         narrowed = known.difference(ranges) if outside else known.intersect(ranges)
         self.ranges[to] = narrowed

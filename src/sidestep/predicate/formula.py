@@ -1,7 +1,7 @@
 """Formulas: two-valued, negation-free statements about a row, and how they are simplified as they are built.
 
-A formula is what :func:`sidestep.predicate.normal.normalize` makes of a predicate. :func:`all_of` and :func:`any_of` are
-its only connectives; they keep it flat, without repeats, and with one set of ranges per column.
+A formula is what :func:`sidestep.predicate.normal.normalize` makes of a predicate. :func:`all_of` and :func:`any_of`
+are its only connectives; they keep it flat, without repeats, and with one set of ranges per column.
 """
 
 from __future__ import annotations

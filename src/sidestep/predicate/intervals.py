@@ -1,45 +1,33 @@
 """Sets of values as sorted, disjoint intervals over one type's order.
 
-All algebra is done on **cuts**: places between values where a set begins or ends. A discrete type's cut is the integer
-just above it, so that ``(4, 6]`` and ``[5, 6]`` are one set and touching runs of integers grow together. Elsewhere a cut
-is just below or just above a value, and there is one below and one above everything. NaN is the only value between the
-cut above infinity and the topmost cut, so no interval ever has a NaN for an end, and plain comparison of ends is right.
+All algebra is done on cuts (:mod:`sidestep.predicate.cuts`): sorted pairs of them, begun and ended.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
-from typing import Any, NamedTuple
 
-from sidestep.predicate.types import FLOATING, DataType, Kind, Value, integer_range
+from sidestep.predicate.cuts import (
+    BOTTOM,
+    TOP,
+    Cut,
+    Interval,
+    as_intervals,
+    edges,
+    high_cut,
+    in_range,
+    least,
+    low_cut,
+    merged,
+)
+from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 
-Cut = Any
-"""An int for discrete types; else (-1,) below everything, (0, value, 0 below it or 1 above it), (1,) above everything."""
-
-_BOTTOM: Cut = (-1,)
-_TOP: Cut = (1,)
-
-
-class Interval(NamedTuple):
-    """The values between two ends; ``None`` is no end at all (above, that takes in NaN).
-
-    A named tuple, since long IN lists make 100,000 of them at a time.
-    """
-
-    low: Value | None
-    high: Value | None
-    low_closed: bool = True
-    high_closed: bool = True
-
-    @property
-    def is_point(self) -> bool:
-        """Whether this is one value, written as its own two ends (NaN, which is no end, is not)."""
-        return self.low is not None and self.low == self.high
+__all__ = ["Interval", "IntervalSet"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +52,8 @@ class IntervalSet:
     def __post_init__(self) -> None:
         if not self.type.ordered and any(i.low is not None or i.high is not None for i in self.intervals):
             raise ValueError(f"The order of {self.type} is unknown, so no range of its values can be made.")
-        pairs = [(_low_cut(self.type, i), _high_cut(self.type, i)) for i in self.intervals]
-        object.__setattr__(self, "intervals", tuple(_as_intervals(self.type, _merged(pairs))))
+        pairs = [(low_cut(self.type, i), high_cut(self.type, i)) for i in self.intervals]
+        object.__setattr__(self, "intervals", tuple(as_intervals(self.type, merged(pairs))))
 
     def __hash__(self) -> int:
         # The ends tell most sets apart; hashing 100,000 intervals would take longer than deciding with them.
@@ -97,14 +85,16 @@ class IntervalSet:
     @classmethod
     def points(cls, type: DataType, values: Collection[Value]) -> IntervalSet:
         """The values listed, in any order and with repeats."""
-        distinct = sorted({v for v in values if v == v})  # type: ignore[type-var]
+        distinct = sorted({v for v in values if v == v})
         whole = distinct if type.discrete else []
-        if any(b - a == 1 for a, b in pairwise(whole)) or (whole and not _in_range(type, whole[0], whole[-1])):  # type: ignore[operator]
+        if any(b - a == 1 for a, b in pairwise(whole)) or (whole and not in_range(type, whole[0], whole[-1])):  # type: ignore[operator]
             return cls(type, tuple(Interval(value, value) for value in whole))
         if type.kind in FLOATING:
             distinct = [value + 0.0 for value in distinct]  # type: ignore[operator]
         # Values that do not touch are in normal form once they are sorted.
-        made = cls._trusted(type, map(Interval._make, zip(distinct, distinct, repeat(True), repeat(True), strict=False)))
+        made = cls._trusted(
+            type, map(Interval._make, zip(distinct, distinct, repeat(True), repeat(True), strict=False))
+        )
         made.__dict__["_as_points"] = frozenset(distinct)
         return made if all(v == v for v in values) else made.union(cls.point(type, math.nan))
 
@@ -122,7 +112,7 @@ class IntervalSet:
     def united(cls, type: DataType, sets: Iterable[IntervalSet]) -> IntervalSet:
         """The union of any number of sets, in one sort."""
         pairs = [pair for s in sets for pair in zip(s._lows, s._highs, strict=True)]
-        return cls._trusted(type, _as_intervals(type, _merged(pairs)))
+        return cls._trusted(type, as_intervals(type, merged(pairs)))
 
     @property
     def is_empty(self) -> bool:
@@ -134,19 +124,19 @@ class IntervalSet:
 
     @cached_property
     def _lows(self) -> list[Cut]:
-        return [_low_cut(self.type, i) for i in self.intervals]
+        return [low_cut(self.type, i) for i in self.intervals]
 
     @cached_property
     def _highs(self) -> list[Cut]:
-        return [_high_cut(self.type, i) for i in self.intervals]
+        return [high_cut(self.type, i) for i in self.intervals]
 
     @property
     def _first(self) -> Cut:
-        return _low_cut(self.type, self.intervals[0])
+        return low_cut(self.type, self.intervals[0])
 
     @property
     def _last(self) -> Cut:
-        return _high_cut(self.type, self.intervals[-1])
+        return high_cut(self.type, self.intervals[-1])
 
     @cached_property
     def _as_points(self) -> frozenset[Value] | None:
@@ -158,8 +148,8 @@ class IntervalSet:
     def contains(self, value: Value) -> bool:
         """Whether a value of this type is in the set."""
         at = Interval(value, value)
-        position = bisect_right(self._lows, _low_cut(self.type, at)) - 1
-        return bool(position >= 0 and self._highs[position] >= _high_cut(self.type, at))
+        position = bisect_right(self._lows, low_cut(self.type, at)) - 1
+        return bool(position >= 0 and self._highs[position] >= high_cut(self.type, at))
 
     def issubset(self, other: IntervalSet) -> bool:
         """Whether every value of this set is in the other."""
@@ -181,8 +171,8 @@ class IntervalSet:
 
     def _reaches_into(self, low: Cut, high: Cut) -> bool:
         """Whether some value lies between two cuts, found without making a cut of every interval."""
-        position = bisect_right(self.intervals, low, key=lambda interval: _high_cut(self.type, interval))
-        return position < len(self.intervals) and bool(_low_cut(self.type, self.intervals[position]) < high)
+        position = bisect_right(self.intervals, low, key=lambda interval: high_cut(self.type, interval))
+        return position < len(self.intervals) and bool(low_cut(self.type, self.intervals[position]) < high)
 
     def intersect(self, other: IntervalSet) -> IntervalSet:
         """The values in both sets."""
@@ -194,15 +184,14 @@ class IntervalSet:
             return self._trusted(self.type, (i for i in small.intervals if i.low in common))
         found: list[Interval] = []
         for low, high in zip(small._lows, small._highs, strict=True):
-            # The large set's intervals that reach beyond `low` and begin before `high`; all but the outermost lie inside.
+            # The large set's intervals that reach beyond `low` and begin before `high`: the inner ones lie inside.
             first, last = bisect_right(large._highs, low), bisect_left(large._lows, high)
             if last - first > 2:
-                edges = [(max(low, large._lows[first]), large._highs[first])]
-                found += _as_intervals(self.type, edges)
+                found += as_intervals(self.type, [(max(low, large._lows[first]), large._highs[first])])
                 found += large.intervals[first + 1 : last - 1]
                 first = last - 1
             cut = [(max(low, large._lows[k]), min(high, large._highs[k])) for k in range(first, last)]
-            found += _as_intervals(self.type, cut)
+            found += as_intervals(self.type, cut)
         return self._trusted(self.type, found)
 
     def union(self, other: IntervalSet) -> IntervalSet:
@@ -211,10 +200,10 @@ class IntervalSet:
 
     def complement(self) -> IntervalSet:
         """The non-NULL values that are not in the set."""
-        bottom, top = _edges(self.type)
+        bottom, top = edges(self.type)
         lows, highs = [bottom, *self._highs], [*self._lows, top]
         pairs = [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
-        return self._trusted(self.type, _as_intervals(self.type, pairs))
+        return self._trusted(self.type, as_intervals(self.type, pairs))
 
     def difference(self, other: IntervalSet) -> IntervalSet:
         """The values of this set that are not in the other."""
@@ -226,31 +215,31 @@ class IntervalSet:
         """The values that are at most (or, strictly, below) some value of the set."""
         if self.is_empty:
             return self
-        bottom, top = _edges(self.type)
+        bottom, _ = edges(self.type)
         high = self._last
         if strict and self.type.discrete:
             high -= 1
-        elif strict and high == _TOP:
-            high = (0, math.inf, 1) if self.type.kind in FLOATING else _TOP
+        elif strict and high == TOP:
+            high = (0, math.inf, 1) if self.type.kind in FLOATING else TOP
         elif strict:
             high = (0, high[1], 0)
-        return self._trusted(self.type, _as_intervals(self.type, [(bottom, high)] if bottom < high else []))
+        return self._trusted(self.type, as_intervals(self.type, [(bottom, high)] if bottom < high else []))
 
     def upward(self, strict: bool = False) -> IntervalSet:
         """The values that are at least (or, strictly, above) some value of the set."""
         if self.is_empty:
             return self
-        bottom, top = _edges(self.type)
+        _, top = edges(self.type)
         low = self._first
         if strict and self.type.discrete:
             low += 1
-        elif strict and low == _BOTTOM:
-            least = _least(self.type)
-            low = _BOTTOM if least is None else (0, least, 1)
+        elif strict and low == BOTTOM:
+            lowest = least(self.type)
+            low = BOTTOM if lowest is None else (0, lowest, 1)
         elif strict:
             # A set that begins just above infinity is NaN alone, and nothing is above that.
-            low = _TOP if low == (0, math.inf, 1) else (0, low[1], 1)
-        return self._trusted(self.type, _as_intervals(self.type, [(low, top)] if low < top else []))
+            low = TOP if low == (0, math.inf, 1) else (0, low[1], 1)
+        return self._trusted(self.type, as_intervals(self.type, [(low, top)] if low < top else []))
 
     def values(self, limit: int = 100_000) -> tuple[Value, ...] | None:
         """All values in order, or None if they are too many to list (or not to be listed: an open range of doubles).
@@ -265,95 +254,8 @@ class IntervalSet:
                 found.append(interval.low)  # type: ignore[arg-type]
             elif self.type.discrete and len(found) + high - low <= limit:
                 found += [bool(v) for v in range(low, high)] if self.type.kind is Kind.BOOLEAN else range(low, high)
-            elif (low, high) == ((0, math.inf, 1), _TOP) and self.type.kind in FLOATING:
+            elif (low, high) == ((0, math.inf, 1), TOP) and self.type.kind in FLOATING:
                 found.append(math.nan)
             else:
                 return None
         return tuple(found) if len(found) <= limit else None
-
-
-def _edges(type: DataType) -> tuple[Cut, Cut]:
-    if type.discrete:
-        low, high = integer_range(type)
-        return low, high + 1
-    return _BOTTOM, _TOP
-
-
-def _in_range(type: DataType, least: Value, greatest: Value) -> bool:
-    low, high = integer_range(type)
-    return low <= int(least) and int(greatest) <= high
-
-
-def _least(type: DataType) -> Value | None:
-    """The least value of a type that has one and is not discrete."""
-    if type.kind in FLOATING:
-        return -math.inf
-    return {Kind.STRING: "", Kind.BINARY: b""}.get(type.kind)
-
-
-def _low_cut(type: DataType, interval: Interval) -> Cut:
-    value = interval.low
-    if type.discrete:
-        bottom, top = _edges(type)
-        return bottom if value is None else min(max(int(value) + (not interval.low_closed), bottom), top)
-    if value is None:
-        return _BOTTOM
-    if isinstance(value, float) and math.isnan(value):
-        return (0, math.inf, 1) if interval.low_closed else _TOP
-    if interval.low_closed and value == _least(type):
-        return _BOTTOM
-    return (0, value, int(not interval.low_closed))
-
-
-def _high_cut(type: DataType, interval: Interval) -> Cut:
-    value = interval.high
-    if type.discrete:
-        bottom, top = _edges(type)
-        return top if value is None else min(max(int(value) + interval.high_closed, bottom), top)
-    if value is None:
-        return _TOP
-    if isinstance(value, float) and math.isnan(value):
-        return _TOP if interval.high_closed else (0, math.inf, 1)
-    if not interval.high_closed and value == _least(type):
-        return _BOTTOM
-    return (0, value, int(interval.high_closed))
-
-
-def _merged(pairs: Iterable[tuple[Cut, Cut]]) -> list[tuple[Cut, Cut]]:
-    """Pairs of cuts, sorted and grown together where they overlap or touch; empty ones dropped."""
-    merged: list[tuple[Cut, Cut]] = []
-    for low, high in sorted(pair for pair in pairs if pair[0] < pair[1]):
-        if merged and low <= merged[-1][1]:
-            if high > merged[-1][1]:
-                merged[-1] = (merged[-1][0], high)
-        else:
-            merged.append((low, high))
-    return merged
-
-
-def _as_intervals(type: DataType, pairs: Sequence[tuple[Cut, Cut]]) -> list[Interval]:
-    """Disjoint pairs of cuts as intervals in normal form."""
-    bottom, top = _edges(type)
-    if type.discrete:
-        held = bool if type.kind is Kind.BOOLEAN else int
-        return [
-            Interval(held(low), held(low))
-            if high - low == 1
-            else Interval(None if low == bottom else low, None if high == top else high - 1)
-            for low, high in pairs
-        ]
-    least = _least(type)
-    made: list[Interval] = []
-    for low, high in pairs:
-        if low == bottom and high == (0, least, 1):
-            made.append(Interval(least, least))
-            continue
-        low_value, low_closed = (None, True) if low == bottom else (_zero(low[1]), low[2] == 0)
-        high_value, high_closed = (None, True) if high == top else (_zero(high[1]), high[2] == 1)
-        made.append(Interval(low_value, high_value, low_closed, high_closed))
-    return made
-
-
-def _zero(value: Value) -> Value:
-    """The value, -0.0 as 0.0."""
-    return value + 0.0 if isinstance(value, float) else value

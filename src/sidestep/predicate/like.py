@@ -1,7 +1,7 @@
 """LIKE patterns: what they match, which range they lie in, and when one pattern says more than another.
 
-A pattern is a sequence of **tokens**: a character, ANY (``_``) or MANY (``%``). In normal form a run of wildcards has its
-ANYs first and at most one MANY last, so patterns that match the same texts are mostly equal objects: ``%_%`` is ``_%``.
+A pattern is a sequence of **tokens**: a character, ANY (``_``) or MANY (``%``). In normal form a run of wildcards has
+its ANYs first and at most one MANY last, so patterns that match the same texts are equal objects: ``%_%`` is ``_%``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Token = tuple[bool, str]
 """(True, ANY or MANY) for a wildcard, (False, a character) for itself."""
 
 _LAST_CHARACTER = chr(0x10FFFF)
-_LARGEST_COMPARISON = 1_000_000
-"""Patterns whose lengths multiply to more than this are compared by equality only."""
+_LONGEST_SEARCH = 2_000
+"""States that a comparison of two patterns may visit before it is given up."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class LikePattern:
         return position <= end
 
     def as_range(self) -> IntervalSet | None:
-        """The texts that match, if they are exactly a range: a fixed text, a prefix, all texts, or all but the empty."""
+        """The texts that match, if they are exactly a range: a fixed text, a prefix, all texts, all but the empty."""
         if all(not wild for wild, _ in self.tokens):
             return IntervalSet.point(STRING, self.prefix)
         if self.tokens == ((True, ANY), (True, MANY)):
@@ -137,22 +137,36 @@ class LikePattern:
     def implies(self, other: LikePattern) -> bool:
         """Whether every text that matches this surely matches the other.
 
-        This pattern is read as a text: the other's ANY may stand for a character or an ANY of it, the other's MANY for
-        any stretch. Never wrong; some truths that hold only for a small alphabet are missed.
+        All texts of this pattern are read at once, each wildcard standing for every character that the other pattern
+        names and for one that it does not, until one is found that the other does not match. A search that grows too
+        long is given up, and nothing is implied.
 
         >>> parse("a%b_c").implies(parse("a%c")), parse("a%c").implies(parse("a%b_c"))
         (True, False)
         """
         if self == other:
             return True
-        if len(self.tokens) * len(other.tokens) > _LARGEST_COMPARISON:
-            return False
-        reached = {0}
-        for token in self.tokens:
-            reached = _step(other.tokens, reached, token)
-            if not reached:
+        named: list[str | None] = [None, *{character for wild, character in other.tokens if not wild}]
+        start = (0, _past_many(other.tokens, frozenset({0})))
+        pending, seen = [start], {start}
+        while pending:
+            position, reached = pending.pop()
+            if position == len(self.tokens):
+                if len(other.tokens) not in reached:
+                    return False
+                continue
+            wild, character = self.tokens[position]
+            many = (wild, character) == (True, MANY)
+            following = [(position + 1, reached)] if many else []
+            for read in named if wild else [character if character in named else None]:
+                following.append((position if many else position + 1, _step(other.tokens, reached, read)))
+            for state in following:
+                if state not in seen:
+                    seen.add(state)
+                    pending.append(state)
+            if len(seen) > _LONGEST_SEARCH:
                 return False
-        return len(other.tokens) in _past_many(other.tokens, reached)
+        return True
 
     def excludes(self, other: LikePattern) -> bool:
         """Whether no text matches both: the two patterns, walked in step, never reach both ends.
@@ -160,8 +174,6 @@ class LikePattern:
         >>> parse("%x").excludes(parse("%y")), parse("a%").excludes(parse("%b"))
         (True, False)
         """
-        if len(self.tokens) * len(other.tokens) > _LARGEST_COMPARISON:
-            return False
         ours, theirs = self.tokens, other.tokens
         pending, seen = [(0, 0)], {(0, 0)}
         while pending:
@@ -185,6 +197,8 @@ class LikePattern:
                 if state not in seen:
                     seen.add(state)
                     pending.append(state)
+            if len(seen) > _LONGEST_SEARCH:
+                return False
         return True
 
 
@@ -202,7 +216,9 @@ def parse(text: str, escape: str = "\\") -> LikePattern:
             if escaped is None:
                 raise ValueError(f"The LIKE pattern {text!r} ends with its escape character; Spark rejects that.")
             if escaped not in (ANY, MANY, escape):
-                raise ValueError(f"In the LIKE pattern {text!r} the escape stands before {escaped!r}; Spark rejects that.")
+                raise ValueError(
+                    f"In the LIKE pattern {text!r} the escape stands before {escaped!r}; Spark rejects that."
+                )
             tokens.append((False, escaped))
         else:
             tokens.append((character in (ANY, MANY), character))
@@ -249,19 +265,19 @@ def _fixed(tokens: tuple[Token, ...]) -> str:
     return fixed
 
 
-def _past_many(tokens: tuple[Token, ...], positions: set[int]) -> set[int]:
+def _past_many(tokens: tuple[Token, ...], positions: frozenset[int]) -> frozenset[int]:
     """The positions, and those just past a MANY that may stand for nothing."""
     return positions | {p + 1 for p in positions if p < len(tokens) and tokens[p] == (True, MANY)}
 
 
-def _step(pattern: tuple[Token, ...], positions: set[int], token: Token) -> set[int]:
+def _step(tokens: tuple[Token, ...], positions: frozenset[int], read: str | None) -> frozenset[int]:
+    """The positions in a pattern after one more character; None is one that the pattern does not name."""
     reached: set[int] = set()
-    for position in _past_many(pattern, positions):
-        if position == len(pattern):
-            continue
-        wanted = pattern[position]
-        if wanted == (True, MANY):
-            reached.add(position)
-        elif token != (True, MANY) and wanted in (token, (True, ANY)):
-            reached.add(position + 1)
-    return reached
+    for position in positions:
+        if position < len(tokens):
+            wild, character = tokens[position]
+            if (wild, character) == (True, MANY):
+                reached.add(position)
+            elif wild or character == read:
+                reached.add(position + 1)
+    return _past_many(tokens, frozenset(reached))

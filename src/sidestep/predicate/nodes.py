@@ -113,7 +113,9 @@ class In:
         for value in self.values:
             # A list's values mostly share one type object: comparing 100,000 types would take longer than all the rest.
             if value.type is not good and not comparable(self.operand.type, value.type):
-                raise ValueError(f"Cannot look for a {value.type} among values of {self.operand.type}: cast the column.")
+                raise ValueError(
+                    f"Cannot look for a {value.type} among values of {self.operand.type}: cast the column."
+                )
             good = value.type
 
 
@@ -237,28 +239,3 @@ def opened(kind: type[And] | type[Or], predicate: Predicate) -> Iterator[Predica
             pending.extend(reversed(part.children))
         else:
             yield part
-
-
-def columns_of(predicate: Predicate | Operand) -> frozenset[Column]:
-    """Every column that the predicate reads."""
-    found: set[Column] = set()
-    pending: list[Predicate | Operand] = [predicate]
-    while pending:
-        match pending.pop():
-            case Column() as column:
-                found.add(column)
-            case Cast(column=column) | Match(column=column):
-                found.add(column)
-            case Comparison(left=left, right=right):
-                pending += [left, right]
-            case In(operand=operand) | IsNull(operand=operand):
-                pending.append(operand)
-            case Opaque(columns=columns):
-                found.update(columns)
-            case And(children=children) | Or(children=children):
-                pending += children
-            case Not(child=child):
-                pending.append(child)
-            case Literal():
-                pass
-    return frozenset(found)

@@ -1,7 +1,7 @@
 """The "when true" normal form: what must be so for a WHERE to keep a row.
 
-Spark's predicates have three values, but a WHERE asks only one thing: is it TRUE? That question is answered here once, and
-everything after works on two-valued formulas without negation.
+Spark's predicates have three values, but a WHERE asks only one thing: is it TRUE? That question is answered here once,
+and everything after works on two-valued formulas without negation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from typing import cast as typed
 
 from sidestep.predicate.casts import is_lossless, is_monotone, pull_back
+from sidestep.predicate.columns import columns_of
 from sidestep.predicate.formula import (
     HOLDS_ALWAYS,
     HOLDS_NEVER,
@@ -41,7 +42,6 @@ from sidestep.predicate.nodes import (
     Operand,
     Or,
     Predicate,
-    columns_of,
     opened,
 )
 from sidestep.predicate.oracle import compare_values
@@ -55,17 +55,17 @@ _NEGATED = {Op.EQ: "<>", Op.LT: ">=", Op.LE: ">", Op.GT: "<=", Op.GE: "<"}
 def normalize(predicate: Predicate) -> Formula:
     """A formula that holds for a row exactly when the predicate is TRUE for it.
 
-    Contract: two mutual functions, :func:`when_true` and :func:`when_false`, walk the tree, and NOT goes from one to the
-    other: ``NOT p`` is TRUE exactly where p is FALSE, and never where p is NULL. So ``NOT (x > 5)`` becomes
+    Contract: two mutual functions, :func:`when_true` and :func:`when_false`, walk the tree, and NOT goes from one to
+    the other: ``NOT p`` is TRUE exactly where p is FALSE, and never where p is NULL. So ``NOT (x > 5)`` becomes
     ``Within(x, <= 5)``, which leaves out NULLs as Spark does. Parts that are not understood stay as
     :class:`~sidestep.predicate.formula.Holds` atoms: a reader that cannot judge one takes it as possibly true.
 
     Conjuncts on one column become one set of ranges, which is what lets a range-set judge ``x >= 5 AND x <= 7`` whole
     (data-induced predicates, section 4).
 
-    One list is not taken at its word: an IN over floats that lists a zero. Whether -0.0 is found depends on how an engine
-    looks (by comparison it is, by hash it may not be), so for zeros the answer is an atom of its own and neither the IN
-    nor its negation is taken to decide them.
+    One list is not taken at its word: an IN over floats that lists a zero. Whether -0.0 is found depends on how an
+    engine looks (by comparison it is, by hash it may not be), so for zeros the answer is an atom of its own and neither
+    the IN nor its negation is taken to decide them.
 
     >>> from sidestep.predicate.build import column, compare, negation
     >>> from sidestep.predicate.types import INTEGER
@@ -103,7 +103,7 @@ def when_false(predicate: Predicate) -> Formula:
 
 def as_opaque(predicate: Predicate, identified: bool = True, reason: str = "") -> Opaque:
     """The predicate as one that is not looked into, known again by its full written form."""
-    columns = tuple(sorted(columns_of(predicate), key=lambda c: (c.name, str(c.type))))
+    columns = tuple(sorted(set(columns_of(predicate)), key=lambda c: (c.name, str(c.type))))
     depends = json.dumps(to_dict(predicate), sort_keys=True) if identified else None
     return Opaque(sql(predicate), columns, depends, reason=reason)
 
@@ -159,8 +159,10 @@ def _null(predicate: Predicate, operand: Column | Cast, value: bool) -> Formula:
     column = _column(operand)
     if isinstance(operand, Cast) and not is_monotone(column.type, operand.type):
         # A cast that fails gives NULL where ANSI mode is off; one that gives a value was given one.
-        return any_of([Null(column), _not_understood(predicate, True)]) if value else _not_understood(
-            predicate, False, column
+        return (
+            any_of([Null(column), _not_understood(predicate, True)])
+            if value
+            else _not_understood(predicate, False, column)
         )
     return Null(column) if value else not_null(column)
 
@@ -194,9 +196,7 @@ def _in(predicate: In, value: bool) -> Formula:
     return within(column, ranges)
 
 
-def _against_constant(
-    predicate: Comparison, op: Op, operand: Column | Cast, constant: Literal, value: bool
-) -> Formula:
+def _against_constant(predicate: Comparison, op: Op, operand: Column | Cast, constant: Literal, value: bool) -> Formula:
     column, type = _column(operand), operand.type
     if constant.value is None:
         return _null(IsNull(operand), operand, value) if op is Op.NULL_SAFE else HOLDS_NEVER
@@ -226,7 +226,9 @@ def _satisfying(op: Op, type: DataType, constant: Value, value: bool) -> Interva
 def _between_columns(predicate: Comparison, value: bool) -> Formula:
     left, right, op = _column(predicate.left), _column(predicate.right), predicate.op
     exact = all(
-        isinstance(o, Column) or is_lossless(o.column.type, o.type) for o in (predicate.left, predicate.right) if not isinstance(o, Literal)
+        isinstance(o, Column) or is_lossless(o.column.type, o.type)
+        for o in (predicate.left, predicate.right)
+        if not isinstance(o, Literal)
     )
     # Days and microseconds are not comparable as numbers; a date cast to a timestamp meets only another such date.
     same_unit = left.type == right.type or Kind.DATE not in (left.type.kind, right.type.kind)

@@ -1,4 +1,4 @@
-"""The meaning of predicates and formulas, row by row: slow, plain, and what every faster judgement is tested against."""
+"""The meaning of predicates and formulas, row by row: slow, plain, and what all faster judgement is tested against."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def evaluate(predicate: Predicate, row: Row, opaque: Resolver | None = None) -> 
 
 
 def holds(formula: Formula, row: Row, opaque: Resolver | None = None) -> bool:
-    """Whether a formula holds for a row; without a resolver, an opaque predicate is taken to hold: unknown means keep."""
+    """Whether a formula holds for a row; without a resolver, an opaque predicate does: unknown means keep."""
     match formula:
         case All(children=children):
             return all(holds(child, row, opaque) for child in children)

@@ -7,7 +7,7 @@ form is part of what is kept on disk, so it only ever grows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -148,7 +148,14 @@ def value_from_json(written: Json, type: DataType) -> Value | None:
     return written  # type: ignore[no-any-return]
 
 
-_UNKNOWN = {"bool": lambda s: s == "True", "int": int, "float": float, "Decimal": Decimal, "str": str, "bytes": bytes.fromhex}
+_UNKNOWN: dict[str, Callable[[str], Value]] = {
+    "bool": lambda written: written == "True",
+    "int": int,
+    "float": float,
+    "Decimal": Decimal,
+    "str": str,
+    "bytes": bytes.fromhex,
+}
 
 
 def _operand_to_dict(operand: Operand) -> dict[str, Json]:

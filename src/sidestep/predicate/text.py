@@ -1,7 +1,7 @@
 """Predicates and formulas as text for people: close to Spark's SQL, dates readable, long lists shortened.
 
-The text is for reading. It is not parsed back (:mod:`sidestep.predicate.serial` is for that) and two different predicates
-may read the same.
+The text is for reading. It is not parsed back (:mod:`sidestep.predicate.serial` is for that) and two different
+predicates may read the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from sidestep.predicate.formula import All, Any, Compares, Formula, Holds, Matches, Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
-from sidestep.predicate.like import MANY, LikePattern
+from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import (
     And,
     Cast,
@@ -66,13 +66,13 @@ def literal_text(value: Value | None, type: DataType) -> str:
         case Kind.BINARY if isinstance(value, bytes):
             return f"X'{value.hex().upper()}'"
         case Kind.DATE:
-            return _calendar(int(value) * 86_400_000_000, "DATE '{:%Y-%m-%d}'", f"DATE_FROM_UNIX_DATE({value})")
+            return _calendar(int(value) * 86_400_000_000, "DATE '{:%Y-%m-%d}'", f"DATE_FROM_UNIX_DATE({value!r})")
         case Kind.TIMESTAMP:
-            return _calendar(int(value), "TIMESTAMP '{}Z'", f"TIMESTAMP_MICROS({value})")
+            return _calendar(int(value), "TIMESTAMP '{}Z'", f"TIMESTAMP_MICROS({value!r})")
         case Kind.TIMESTAMP_NTZ:
-            return _calendar(int(value), "TIMESTAMP_NTZ '{}'", f"TIMESTAMP_MICROS({value})")
+            return _calendar(int(value), "TIMESTAMP_NTZ '{}'", f"TIMESTAMP_MICROS({value!r})")
         case Kind.TIME:
-            return f"TIME '{_clock(int(value))}'" if 0 <= int(value) < 24 * 3600 * 10**9 else f"TIME {value} ns"
+            return f"TIME '{_clock(int(value))}'" if 0 <= int(value) < 24 * 3600 * 10**9 else f"TIME {value!r} ns"
         case Kind.YEAR_MONTH:
             years, months = divmod(abs(int(value)), 12)
             return f"INTERVAL '{_sign(value)}{years}-{months}' YEAR TO MONTH"
@@ -123,8 +123,8 @@ def _written(what: Predicate | Formula) -> tuple[str, int]:
         case Compares(left=a, op=relation, right=b):
             return f"{name_text(a.name)} {relation} {name_text(b.name)}", _ATOM
         case Holds(opaque=opaque, value=value):
-            text = _written(opaque)
-            return text if value else (f"NOT {_enclosed(text, _NOT)}", _NOT)
+            inner = _written(opaque)
+            return inner if value else (f"NOT {_enclosed(inner, _NOT)}", _NOT)
     raise TypeError(f"{what!r} is neither a predicate nor a formula.")
 
 

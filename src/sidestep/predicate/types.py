@@ -71,7 +71,7 @@ class DataType:
             return f"decimal({self.precision},{self.scale})"
         if self.kind is Kind.OTHER:
             return self.detail or "other"
-        return self.kind.value
+        return str(self.kind.value)
 
 
 BOOLEAN = DataType(Kind.BOOLEAN)
@@ -105,7 +105,7 @@ _LONG_RANGE = (-(2**63), 2**63 - 1)
 def integer_range(type: DataType) -> tuple[int, int]:
     """The least and greatest value that Catalyst can hold in a discrete type.
 
-    Dates, timestamps and times get the range of the integer that carries them, not of the calendar: a file may hold any.
+    Dates, timestamps and times get the range of the integer that carries them, not the calendar's: a file may hold any.
     """
     if not type.discrete:
         raise ValueError(f"{type} is not a discrete type, so it has no integer range.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import io
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
+from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -101,63 +104,143 @@ class Explanation:
     def __rich__(self) -> RenderableType:
         return Group(*self._parts())
 
-    def _parts(self) -> Iterator[RenderableType]:
-        table = Table(title="What the query reads", title_justify="left")
-        table.add_column("scan")
-        for name in ("files", "row groups", "rows", "bytes"):
-            table.add_column(name, justify="right")
-        for scan in self.scans:
-            table.add_row(
-                scan.table,
-                _share(scan.files),
-                _share(scan.row_groups),
-                _share(scan.rows),
-                _share(scan.bytes, size=True),
-            )
-        yield table
-        reasons = Table(title="Why", title_justify="left")
-        for name in ("scan", "condition", "skipped by"):
-            reasons.add_column(name)
-        reasons.add_column("files", justify="right")
-        reasons.add_column("row groups", justify="right")
-        reasons.add_column("remark")
-        for scan in self.scans:
-            if scan.reason is not None:
-                reasons.add_row(scan.table, "", "nothing", "", "", scan.reason)
-            for reason in scan.reasons:
-                skipped = str(reason.files) if reason.synopsis else ""
-                groups = "" if reason.row_groups is None or not reason.synopsis else str(reason.row_groups)
-                reasons.add_row(scan.table, reason.condition, reason.synopsis or "nothing", skipped, groups, reason.why_not)
-            if scan.unknown_files and scan.reason is None:
-                reasons.add_row(scan.table, "", "nothing", "", "", f"{scan.unknown_files} files are not indexed: always read")
-        if reasons.row_count:
-            yield reasons
-        for note in self.notes:
-            yield Text(note, style="bold")
-        if self.problem:
-            yield Text(f"The rule failed for an earlier query, which Spark then ran as usual: {self.problem}", style="red")
-
     def __str__(self) -> str:
         console = Console(width=120, color_system=None)
         with console.capture() as capture:
             console.print(self)
-        return capture.get()
+        return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+
+    def _parts(self) -> Iterator[RenderableType]:
+        """Two tables that fit 80 columns: how much each scan reads, and what each condition did for it."""
+        if self.scans:
+            reads = _text_table("What the query reads")
+            reads.add_column("scan", overflow="fold")
+            for name in ("files", "row groups", "rows", "bytes"):
+                reads.add_column(name, justify="right")
+            why = _text_table("Why")
+            why.add_column("scan", overflow="fold")
+            why.add_column("condition", overflow="fold")
+            why.add_column("effect")
+            for label, scan in self._labelled():
+                reads.add_row(label, *(Text(text, "green" if less else "") for text, less in _shares(scan)))
+                for number, (condition, effect, skips) in enumerate(_effects(scan)):
+                    style = "green" if skips else "dim"
+                    why.add_row("" if number else label, Text(condition), Text(effect, style))
+                why.add_section()
+            yield reads
+            yield why
+        else:
+            yield Text("The query reads no files.")
+        for remark in self._remarks():
+            yield Text(remark, style="yellow")
 
     def _repr_html_(self) -> str:
-        console = Console(width=140, record=True, file=io.StringIO())
-        console.print(self)
-        return console.export_html(inline_styles=True, code_format="<pre style='line-height:1.25'>{code}</pre>")
+        parts = ["<div>"]
+        if self.scans:
+            reads = (
+                _html_row([label], [_html_share(*share) for share in _shares(scan)]) for label, scan in self._labelled()
+            )
+            why = (
+                _html_row(["" if number else label, condition], [_html_effect(effect, skips)])
+                for label, scan in self._labelled()
+                for number, (condition, effect, skips) in enumerate(_effects(scan))
+            )
+            parts.append(_html_table("What the query reads", ("scan", "files", "row groups", "rows", "bytes"), reads))
+            parts.append(_html_table("Why", ("scan", "condition", "effect"), why))
+        else:
+            parts.append("<p>The query reads no files.</p>")
+        parts += [f"<p><b>{escape(remark)}</b></p>" for remark in self._remarks()]
+        return "".join([*parts, "</div>"])
+
+    def _labelled(self) -> Iterator[tuple[str, ScanReport]]:
+        """The scans with names that tell them apart: a table that is read twice is numbered."""
+        times, seen = Counter(scan.table for scan in self.scans), Counter[str]()
+        for scan in self.scans:
+            seen[scan.table] += 1
+            yield (f"{scan.table} ({seen[scan.table]})" if times[scan.table] > 1 else scan.table), scan
+
+    def _remarks(self) -> Iterator[str]:
+        yield from self.notes
+        if self.problem:
+            yield f"sidestep failed on an earlier query, which Spark then ran as usual: {self.problem}"
 
 
 def _amounts(amounts: Amounts | None) -> dict[str, int | None]:
     return {"total": None, "kept": None} if amounts is None else {**amounts.to_dict()}
 
 
-def _share(amounts: Amounts | None, size: bool = False) -> str:
-    if amounts is None:
-        return "?"
-    show = size_text if size else "{:,}".format
-    return f"{show(amounts.kept)} of {show(amounts.total)}"
+def _shares(scan: ScanReport) -> Iterator[tuple[str, bool]]:
+    """Files, row groups, rows and bytes as text, each with whether it is less than everything."""
+    for amounts, show in (
+        (scan.files, "{:,}".format),
+        (scan.row_groups, "{:,}".format),
+        (scan.rows, "{:,}".format),
+        (scan.bytes, size_text),
+    ):
+        if amounts is None:
+            yield "?", False
+        else:
+            yield f"{show(amounts.kept)} of {show(amounts.total)}", amounts.kept < amounts.total
+
+
+def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
+    """For each condition: its text, what it did in words, and whether that was something."""
+    if scan.reason is not None:
+        yield "", f"nothing is skipped, as {scan.reason}", False
+    for reason in scan.reasons:
+        yield reason.condition, *_effect(reason)
+    if scan.unknown_files and scan.reason is None:
+        has = "has" if scan.unknown_files == 1 else "have"
+        yield "", f"{counted(scan.unknown_files, 'file')} {has} no up-to-date index entry: always read", False
+
+
+def _effect(reason: Reason) -> tuple[str, bool]:
+    """
+    >>> _effect(Reason("x < 5", "zone map", files=3, row_groups=4))
+    ('zone map skips 3 files (4 row groups)', True)
+    >>> _effect(Reason("x < 5", "zone map", row_groups=1))
+    ('zone map rules out 1 row group, but no whole file', False)
+    """
+    groups = counted(reason.row_groups or 0, "row group")
+    if reason.synopsis is None:
+        return f"not used: {reason.why_not}" if reason.condition else reason.why_not, False
+    if reason.files:
+        also = f" ({groups})" if reason.row_groups and reason.row_groups != reason.files else ""
+        return f"{reason.synopsis} skips {counted(reason.files, 'file')}{also}", True
+    if reason.row_groups:
+        return f"{reason.synopsis} rules out {groups}, but no whole file", False
+    why = f"nothing: {reason.why_not}" if reason.why_not else "nothing more"
+    return f"{reason.synopsis} skips {why}", False
+
+
+def _text_table(title: str) -> Table:
+    return Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left", pad_edge=False)
+
+
+def _html_table(title: str, names: tuple[str, ...], rows: Iterator[str]) -> str:
+    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
+    return f"<table><caption style='text-align:left'><b>{title}</b></caption><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _html_row(texts: list[str], cells: list[str]) -> str:
+    plain = "".join(f"<td style='text-align:left'>{escape(text)}</td>" for text in texts)
+    return f"<tr>{plain}{''.join(cells)}</tr>"
+
+
+def _html_share(text: str, less: bool) -> str:
+    return f"<td style='text-align:right;white-space:nowrap{';color:green' * less}'>{escape(text)}</td>"
+
+
+def _html_effect(text: str, skips: bool) -> str:
+    return f"<td style='text-align:left;{'color:green' if skips else 'opacity:.7'}'>{escape(text)}</td>"
+
+
+def counted(count: int, thing: str) -> str:
+    """
+    >>> counted(1, "file"), counted(2000, "file")
+    ('1 file', '2,000 files')
+    """
+    return f"{count:,} {thing}{'s' * (count != 1)}"
 
 
 def size_text(size: int) -> str:
@@ -166,9 +249,4 @@ def size_text(size: int) -> str:
     >>> size_text(1536)
     '1.5 kB'
     """
-    value = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1024 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError
+    return decimal(size)

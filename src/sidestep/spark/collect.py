@@ -42,8 +42,9 @@ def index(
     after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
     known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
     """
-    snapshot = read_snapshot(resolve(spark, table))
-    wanted = column_types(spark, snapshot, columns)
+    path = resolve(spark, table)
+    snapshot = read_snapshot(path)
+    wanted = column_types(spark, snapshot, path, columns)
     sources = Sources(footers=footers)
 
     def run(files: Sequence[DataFile]) -> Iterable[pa.Table | DamagedFile | None]:
@@ -58,12 +59,14 @@ def status(spark: SparkSession, table: str, *, index_dir: str | None = None) -> 
     return store_status(resolve(spark, table), index_dir)
 
 
-def column_types(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None) -> dict[str, DataType]:
+def column_types(
+    spark: SparkSession, snapshot: Snapshot, path: str, columns: Sequence[str] | None
+) -> dict[str, DataType]:
     """The columns to index with their types: as Spark sees the table."""
     if snapshot.schema is not None:
         schema = StructType.fromJson(json.loads(snapshot.schema))
     else:
-        schema = spark.read.parquet(snapshot.root.uri).schema
+        schema = spark.read.parquet(path).schema
     types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
     if columns is None:
         return {name: kind for name, kind in types.items() if kind.ordered}

@@ -39,7 +39,7 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     state = state_of(spark)
     notes = list(_notes(spark, state))
     working = state if state is not None and not notes else None
-    scans = list(inspector.scans(execution.sparkPlan()))
+    scans = list(inspector.scans(execution.executedPlan()))
     return Explanation(tuple(_reports(inspector, working, parsed, scans)), tuple(notes), state.last_problem if state else "")
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from sidestep.store import Location, TableIndex, index_folder, locate
-from sidestep.store.delta import is_delta
 from sidestep.store.index import open_folder
 from sidestep.store.indexfile import index_names
 
@@ -34,7 +33,6 @@ class OpenIndex:
     root: str
     """The table's path as Hadoop's ``Path.toUri().getPath()`` has it: the keys are relative to it."""
     index: TableIndex
-    immutable: bool
 
 
 @dataclass
@@ -76,17 +74,15 @@ class Indexes:
 
     def _looked_at(self, root: str, location: Location, before: OpenIndex | None) -> OpenIndex | None:
         folder = index_folder(location, self._index_dir)
-        if before is not None and before.index.folder == folder and index_names(folder) == before.index.names:
+        names = index_names(folder)
+        if before is not None and before.index.folder == folder and names == before.index.names:
             return before
-        if not index_names(folder):
-            view = None
-        else:
-            view = open_folder(folder)
+        view = open_folder(folder) if names else None
         if before is not None:
             self._rule.dropKeys(before.id)
         if view is None or len(view.files) == 0:
             return None
-        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view, is_delta(location))
+        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view)
         self._send(opened)
         return opened
 
@@ -95,7 +91,7 @@ class Indexes:
         paths, numbers = packed_keys(
             files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy()
         )
-        self._rule.putKeys(opened.id, opened.root, opened.immutable, paths, numbers)
+        self._rule.putKeys(opened.id, opened.root, paths, numbers)
 
     def close(self) -> None:
         with self._lock:

@@ -32,8 +32,9 @@ import pyarrow.parquet as pq
 from sidestep.errors import DamagedFile
 from sidestep.predicate.types import FLOATING, DataType
 from sidestep.store.calendar import widen_for_calendar
-from sidestep.store.datafile import DataFile
+from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.files import Location, open_file, stat
+from sidestep.store.folder import partition_of
 from sidestep.store.leaf import Leaf, Reading, leaves_of, reading_of
 from sidestep.store.writers import Writer, writer_of
 from sidestep.synopsis.stored import stored_type
@@ -121,7 +122,7 @@ def _table_of(file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, Dat
         pa.array(sizes, pa.int64()),
     ]
     fields = list(KEYS)
-    for name, value in file.partition:
+    for name, value in _certain_partition(file):
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
     scan = _Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
@@ -200,6 +201,16 @@ class _Scan:
         if position < 0 or table.num_rows != self.rows[group]:
             return UNKNOWN
         return summarize(_as_stored(table.column(position), leaf), type)
+
+
+def _certain_partition(file: DataFile) -> Partition:
+    """The partition values that do not depend on how the table is read.
+
+    A Delta table can be read as a folder of Parquet files too, with the values that the paths spell. Writers that do
+    not escape as Spark does make those differ from the log's, and one index serves both ways.
+    """
+    spelled = dict(partition_of(file.path))
+    return tuple((name, value) for name, value in file.partition if spelled.get(name, value) == value)
 
 
 def _without_values(rows: int, type: DataType) -> ColumnSummary:

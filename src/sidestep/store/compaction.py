@@ -23,14 +23,23 @@ MOST_FILES = 8
 """More index files than this are merged into one."""
 
 
-def append_blocks(folder: Location, blocks: Sequence[pa.Table], columns: Mapping[str, DataType]) -> Location | None:
-    """Add the index rows of one run as one new index file; None if there are none."""
-    if not blocks:
-        return None
-    table = pa.concat_tables([_looked_at(table) for table in blocks], promote_options="default")
-    location = folder.child(next_name(index_names(folder)))
-    write_index_file(location, table, columns)
-    return location
+def append_blocks(
+    folder: Location, blocks: Sequence[pa.Table], columns: Mapping[str, DataType]
+) -> tuple[Location, ...]:
+    """Add the index rows of one run as one new index file (one for each set of partition columns, should they differ).
+
+    Index rows with and without a partition column must not share a file: there, NULL would be its value.
+    """
+    groups: dict[frozenset[str], list[pa.Table]] = {}
+    for table in blocks:
+        parts = frozenset(name for name in table.column_names if name.startswith("part:"))
+        groups.setdefault(parts, []).append(_looked_at(table))
+    written: list[Location] = []
+    for tables in groups.values():
+        location = folder.child(next_name(index_names(folder)))
+        write_index_file(location, pa.concat_tables(tables, promote_options="default"), columns)
+        written.append(location)
+    return tuple(written)
 
 
 def _looked_at(table: pa.Table) -> pa.Table:

@@ -7,6 +7,9 @@ from typing import Literal
 
 from sidestep.store.files import Location
 
+Format = Literal["parquet", "delta"]
+"""How a table's files are found: by listing a folder, or from a Delta log."""
+
 Partition = tuple[tuple[str, str | None], ...]
 """Partition columns and their values as raw text, outermost first; None is NULL."""
 
@@ -36,7 +39,7 @@ class Snapshot:
     """
 
     root: Location
-    format: Literal["parquet", "delta"]
+    format: Format
     version: int | None
     """The version of a Delta table."""
     files: tuple[DataFile, ...]

@@ -143,9 +143,9 @@ def _walk_local(folder: str, prefix: str, hidden: Callable[[str], bool]) -> Iter
                     yield from _walk_local(entry.path, f"{prefix}{entry.name}/", hidden)
                     continue
                 found = entry.stat()
-            except (FileNotFoundError, UnicodeEncodeError):
-                # A file that vanished, a dangling link, or a name that is not UTF-8, which Java spells differently:
-                # left out, so it is unknown and always read.
+            except (OSError, UnicodeEncodeError):
+                # A file that vanished, a dangling or endless link, a folder that may not be read, or a name that is not
+                # UTF-8, which Java spells differently: left out, so it is unknown and always read.
                 continue
             if _is_file(found):
                 yield FileStatus(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)

@@ -141,7 +141,7 @@ class TableIndex:
             for name, type in columns.items()
             if name.lower() not in folded and (found := self._column(name, type)) is not None
         }
-        texts = {name: text for name in columns if (text := self._text(name)) is not None}
+        texts = {name: text.to_pylist() for name in columns if (text := self._text(name)) is not None}
         synopses: list[ZoneMaps | PartitionValues] = []
         if texts:
             synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))

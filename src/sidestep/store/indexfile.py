@@ -1,6 +1,6 @@
 """One index file: an immutable Parquet file with one row per block, and its name.
 
-Names begin with a sequence number, so that they sort from old to new; the rest is random, so that no two writers ever
+Names carry a sequence number, so that they sort from old to new; the rest is random, so that no two writers ever
 choose the same. Columns are encoded for what they hold (sorted paths share prefixes, times and sizes differ by little),
 which keeps an index far below a percent of its data.
 """

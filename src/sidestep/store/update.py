@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,9 @@ from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.files import Location
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.settle import settle
+
+_BATCH = 256
+"""The rows of so many files are joined at a time."""
 
 
 def missing_files(snapshot: Snapshot, index: TableIndex, columns: Mapping[str, DataType]) -> tuple[DataFile, ...]:
@@ -49,12 +53,24 @@ def update_index(
     """
     index = open_index(snapshot.root, index_dir)
     todo = trusted_files(snapshot, missing_files(snapshot, index, columns))
-    results = list((summarize or partial(summarize_here, snapshot, columns))(todo))
-    for result in results:
+    joined: list[pa.Table] = []
+    tables: list[pa.Table] = []
+    for result in (summarize or partial(summarize_here, snapshot, columns))(todo):
         if isinstance(result, DamagedFile):
             warnings.warn(str(result), SidestepWarning, stacklevel=2)
-    append_blocks(index.folder, [result for result in results if isinstance(result, pa.Table)], columns)
+        elif result is not None:
+            tables.append(result)
+        if len(tables) == _BATCH:
+            joined += _joined(tables)
+            tables = []
+    append_blocks(index.folder, joined + tables, columns)
     return compact(index.refreshed(), snapshot)
+
+
+def _joined(tables: list[pa.Table]) -> list[pa.Table]:
+    """Neighbours with the same columns as one table: tables of a row or two are mostly overhead."""
+    alike = [list(group) for _, group in groupby(tables, key=lambda table: table.schema)]
+    return [pa.concat_tables(group).combine_chunks() for group in alike]
 
 
 def summarize_here(
@@ -69,4 +85,5 @@ def summarize_here(
             return error
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        return list(pool.map(one, files))
+        for start in range(0, len(files), _BATCH):
+            yield from pool.map(one, files[start : start + _BATCH])

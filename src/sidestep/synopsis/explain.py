@@ -52,9 +52,9 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
         nonlocal kept
         beyond = _removed(catalog, kept, kept & mask)
         if always or beyond.blocks:
-            nothing = np.ones(catalog.blocks, dtype=np.bool_)
-            reason = _why_nothing(condition) if mask.all() else ""
-            skips.append(Skip(condition, synopsis, _removed(catalog, nothing, mask), beyond, reason))
+            alone = _removed(catalog, everything, everything & mask)
+            reason = "" if alone.blocks else _why_nothing(condition)
+            skips.append(Skip(condition, synopsis, alone, beyond, reason))
         kept = kept & mask
 
     for conjunct in formula.children if isinstance(formula, All) else (formula,):

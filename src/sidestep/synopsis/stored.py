@@ -104,9 +104,12 @@ def unscaled(value: Decimal | int, scale: int) -> tuple[int, bool]:
     return quotient, remainder == 0
 
 
+_EXACT = (Decimal, int)
+
+
 def decimal_end(value: Value, closed: bool, scale: int, *, low: bool) -> int | None:
     """The closed unscaled end that an interval's end amounts to at a scale; None if it is no finite decimal."""
-    if not isinstance(value, Decimal | int) or (isinstance(value, Decimal) and not value.is_finite()):
+    if not isinstance(value, _EXACT) or (isinstance(value, Decimal) and not value.is_finite()):
         return None
     floor, exact = unscaled(value, scale)
     if not exact:
@@ -149,17 +152,18 @@ def integer_ranges(ranges: IntervalSet, least: int, greatest: int) -> Ranges[int
     return closed
 
 
+_NUMBER_OR_NONE = (float, int, NoneType)
+
+
 def float_ranges(ranges: IntervalSet) -> Ranges[float] | None:
     """The numbers of the set, NaN aside, in FLOAT form; None if one of its ends is no number."""
     closed: Ranges[float] = Ranges([], [])
     for interval in ranges.intervals:
-        if not isinstance(interval.low, float | int | NoneType) or not isinstance(
-            interval.high, float | int | NoneType
-        ):
-            return None
-        if interval.is_point and isinstance(interval.low, float):
+        if type(interval.low) is float and interval.low == interval.high:
             closed.lows.append(interval.low)
             closed.highs.append(interval.low)
+        elif not isinstance(interval.low, _NUMBER_OR_NONE) or not isinstance(interval.high, _NUMBER_OR_NONE):
+            return None
         elif (numbers := _numbers(interval)) is not None:
             closed.lows.append(numbers[0])
             closed.highs.append(numbers[1])

@@ -83,6 +83,8 @@ def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         array = pc.run_end_decode(array)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
+    if pa.types.is_decimal32(array.type) or pa.types.is_decimal64(array.type):
+        return array.cast(pa.decimal128(array.type.precision, array.type.scale))
     if pa.types.is_string(array.type):
         return array.cast(pa.binary())
     if any(test(array.type) for test in (pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary_view)):

@@ -26,29 +26,33 @@ public final class FileIndexes {
   /** The files that an index knows: their positions by path, and the size and time that its entries are for. */
   public static final class Keys {
     public final String id;
-    /** Whether files at these paths never change (Delta): then they need no second look before they are skipped. */
-    public final boolean immutable;
-    final HashMap positions;
+    private final String[] paths;
+    private final HashMap positions;
+    private final ArrayList matches = new ArrayList();
     final long[] sizes;
     final long[] times;
+    /** When each file was last seen to be unchanged on disk; see Freshness. */
+    final long[] lookedAt;
     long totalBytes = 0;
 
     /** paths: relative to root, separated by NUL; numbers: size and time of each, big-endian, base64. */
-    public Keys(String id, String root, boolean immutable, String paths, String numbers) {
+    public Keys(String id, String root, String relativePaths, String numbers) {
       this.id = id;
-      this.immutable = immutable;
       java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(java.util.Base64.getDecoder().decode(numbers));
       int count = data.capacity() / 16;
       sizes = new long[count];
       times = new long[count];
+      lookedAt = new long[count];
+      paths = new String[count];
       positions = new HashMap(count * 2);
       String prefix = root.endsWith("/") ? root : root + "/";
       int start = 0;
       for (int i = 0; i < count; i++) {
-        int end = paths.indexOf('\0', start);
-        if (end < 0) end = paths.length();
-        String relative = paths.substring(start, end);
-        positions.put(relative.isEmpty() ? root : prefix + relative, Integer.valueOf(i));
+        int end = relativePaths.indexOf('\0', start);
+        if (end < 0) end = relativePaths.length();
+        String relative = relativePaths.substring(start, end);
+        paths[i] = relative.isEmpty() ? root : prefix + relative;
+        positions.put(paths[i], Integer.valueOf(i));
         start = end + 1;
         sizes[i] = data.getLong();
         times[i] = data.getLong();
@@ -58,16 +62,75 @@ public final class FileIndexes {
 
     /** The position of the entry that is for this very version of the file, or -1. */
     public int position(FileStatus file) {
-      Integer found = (Integer) positions.get(file.getPath().toUri().getPath());
-      if (found == null) return -1;
-      int i = found.intValue();
+      return position(file, -1);
+    }
+
+    /** The same, trying one entry first: listings of a folder follow each other in the same order. */
+    private int position(FileStatus file, int guess) {
+      String path = file.getPath().toUri().getPath();
+      int i = guess;
+      if (i < 0 || !paths[i].equals(path)) {
+        Integer found = (Integer) positions.get(path);
+        if (found == null) return -1;
+        i = found.intValue();
+      }
       return sizes[i] == file.getLen() && times[i] == file.getModificationTime() ? i : -1;
+    }
+
+    /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
+    Match match(FileIndex base) {
+      if (!(base instanceof PartitioningAwareFileIndex)) return null;
+      synchronized (matches) {
+        Match newest = null;
+        for (int i = matches.size() - 1; i >= 0; i--) {
+          Match match = (Match) matches.get(i);
+          if (match.base.get() == base) return match;
+          if (match.base.get() == null) matches.remove(i);
+          if (newest == null) newest = match;
+        }
+        List listed = list(((PartitioningAwareFileIndex) base).allFiles());
+        FileStatus[] files = (FileStatus[]) listed.toArray(new FileStatus[listed.size()]);
+        int[] found = new int[files.length];
+        boolean follow = newest != null && newest.positions.length == files.length;
+        for (int i = 0; i < files.length; i++) found[i] = position(files[i], follow ? newest.positions[i] : -1);
+        Match match = new Match(base, files, found);
+        matches.add(match);
+        if (matches.size() > 16) matches.remove(0);
+        return match;
+      }
     }
 
     public long bytesOf(BitSet files) {
       long total = 0;
       for (int i = files.nextSetBit(0); i >= 0; i = files.nextSetBit(i + 1)) total += sizes[i];
       return total;
+    }
+  }
+
+  /** The files of one listing with the positions of their entries (-1: none), in the listing's order. */
+  static final class Match {
+    final java.lang.ref.WeakReference base;
+    final FileStatus[] files;
+    final int[] positions;
+    private java.util.IdentityHashMap ordinals;
+
+    Match(FileIndex base, FileStatus[] files, int[] positions) {
+      this.base = new java.lang.ref.WeakReference(base);
+      this.files = files;
+      this.positions = positions;
+    }
+
+    /** Where a file stands in the listing, given where it is expected; -1 if it is not of this listing. */
+    int ordinal(FileStatus file, int expected) {
+      if (expected < files.length && files[expected] == file) return expected;
+      synchronized (this) {
+        if (ordinals == null) {
+          ordinals = new java.util.IdentityHashMap(files.length * 2);
+          for (int i = 0; i < files.length; i++) ordinals.put(files[i], Integer.valueOf(i));
+        }
+        Integer found = (Integer) ordinals.get(file);
+        return found == null ? -1 : found.intValue();
+      }
     }
   }
 
@@ -106,16 +169,9 @@ public final class FileIndexes {
       this.skips = skips;
     }
 
-    boolean skippable(FileStatus file, boolean[] needsCheck) {
-      for (int s = 0; s < skips.size(); s++) {
-        Skip skip = (Skip) skips.get(s);
-        int position = skip.keys.position(file);
-        if (position >= 0) {
-          needsCheck[0] = !skip.keys.immutable;
-          return skip.files.get(position);
-        }
-      }
-      return false;
+    /** Delta never writes a file twice under one name: what its log lists needs no second look. */
+    private boolean immutable() {
+      return base instanceof SnapshotFiles || base.getClass().getName().startsWith("org.apache.spark.sql.delta.");
     }
 
     public scala.collection.immutable.Seq listFiles(
@@ -131,38 +187,37 @@ public final class FileIndexes {
 
     private scala.collection.immutable.Seq prune(scala.collection.immutable.Seq listed) throws Exception {
       List directories = list(listed);
-      ArrayList doubtful = new ArrayList();
-      boolean[] needsCheck = new boolean[1];
-      ArrayList flagged = new ArrayList();
-      for (int d = 0; d < directories.size(); d++) {
-        List files = list(((PartitionDirectory) directories.get(d)).files());
-        BitSet drop = new BitSet(files.size());
-        int f = 0;
-        for (java.util.Iterator it = files.iterator(); it.hasNext(); f++) {
-          FileStatus file = ((FileStatusWithMetadata) it.next()).fileStatus();
-          if (skippable(file, needsCheck)) {
-            drop.set(f);
-            if (needsCheck[0]) doubtful.add(file);
+      Candidates candidates = new Candidates();
+      for (int s = 0; s < skips.size(); s++) {
+        Skip skip = (Skip) skips.get(s);
+        Match match = skip.keys.match(base);
+        int expected = 0;
+        int number = 0;
+        for (int d = 0; d < directories.size(); d++) {
+          java.util.Iterator files = list(((PartitionDirectory) directories.get(d)).files()).iterator();
+          for (; files.hasNext(); number++) {
+            FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
+            int ordinal = match == null ? -1 : match.ordinal(file, expected);
+            int position = ordinal < 0 ? skip.keys.position(file) : match.positions[ordinal];
+            expected = ordinal + 1;
+            if (position >= 0 && skip.files.get(position)) candidates.add(number, file, skip.keys, position);
           }
         }
-        flagged.add(drop);
       }
-      java.util.Set changed = Freshness.changed(doubtful);
+      BitSet drop = immutable() ? candidates.all() : candidates.unchanged();
+      if (drop.isEmpty()) return listed;
       ArrayList kept = new ArrayList();
+      int number = 0;
       for (int d = 0; d < directories.size(); d++) {
         PartitionDirectory directory = (PartitionDirectory) directories.get(d);
-        BitSet drop = (BitSet) flagged.get(d);
-        if (drop.isEmpty()) {
-          kept.add(directory);
-          continue;
-        }
+        List before = list(directory.files());
         ArrayList files = new ArrayList();
-        int f = 0;
-        for (java.util.Iterator it = list(directory.files()).iterator(); it.hasNext(); f++) {
-          FileStatusWithMetadata file = (FileStatusWithMetadata) it.next();
-          if (!drop.get(f) || changed.contains(file.fileStatus())) files.add(file);
+        for (java.util.Iterator it = before.iterator(); it.hasNext(); number++) {
+          Object file = it.next();
+          if (!drop.get(number)) files.add(file);
         }
-        if (!files.isEmpty()) kept.add(PartitionDirectory$.MODULE$.apply(directory.values(), seq(files.toArray())));
+        if (files.size() == before.size()) kept.add(directory);
+        else if (!files.isEmpty()) kept.add(PartitionDirectory$.MODULE$.apply(directory.values(), seq(files.toArray())));
       }
       return seq(kept.toArray());
     }
@@ -175,12 +230,14 @@ public final class FileIndexes {
 
     private long countBytes() {
       try {
-        if (base instanceof PartitioningAwareFileIndex) {
+        if (base instanceof PartitioningAwareFileIndex && skips.size() == 1) {
+          Skip skip = (Skip) skips.get(0);
+          Match match = skip.keys.match(base);
           long kept = 0;
-          boolean[] unused = new boolean[1];
-          for (java.util.Iterator it = list(((PartitioningAwareFileIndex) base).allFiles()).iterator(); it.hasNext();) {
-            FileStatus file = (FileStatus) it.next();
-            if (!skippable(file, unused)) kept += file.getLen();
+          for (int i = 0; i < match.files.length; i++) {
+            int position = match.positions[i];
+            if (position < 0) kept += match.files[i].getLen();
+            else if (!skip.files.get(position)) kept += skip.keys.sizes[position];
           }
           return kept;
         }
@@ -237,40 +294,77 @@ public final class FileIndexes {
   }
 
   /**
-   * Whether files are still what the listing says. Spark reads a path, whatever is there now; its listing may be from
-   * long ago, so a file rewritten in place since then must not be skipped on the word of an entry for the old one.
+   * Files that are about to be skipped, and whether they are still what the listing says. Spark reads a path, whatever is
+   * there now; its listing may be from long ago, so a file rewritten in place since then must not be skipped on the word
+   * of an entry for the old one.
+   *
+   * Each local file is looked at before it is skipped. Where there are more than MANY of them, a look holds for a while:
+   * listing so many files takes Spark seconds, so it could not have told a change within them from one before anyway.
+   * Remote files are taken as listed: stores that keep such tables replace whole objects, and a look at each would cost
+   * more than reading does.
    */
-  static final class Freshness {
+  static final class Candidates {
     static final int SLICE = 2048;
+    static final int MANY = 16384;
+    static final long HOLDS_NANOS = 10L * 1000 * 1000 * 1000;
 
-    static java.util.Set changed(List files) throws Exception {
-      java.util.Set found = java.util.Collections.newSetFromMap(new java.util.concurrent.ConcurrentHashMap());
-      if (files.size() <= SLICE) {
-        check(files, found);
-        return found;
+    private int size = 0;
+    private int[] numbers = new int[64];
+    private int[] positions = new int[64];
+    private FileStatus[] files = new FileStatus[64];
+    private Keys[] keys = new Keys[64];
+
+    /** number: where the file stands in what was listed; position: where its entry stands in the index. */
+    void add(int number, FileStatus file, Keys index, int position) {
+      if (size == files.length) {
+        numbers = java.util.Arrays.copyOf(numbers, size * 2);
+        positions = java.util.Arrays.copyOf(positions, size * 2);
+        files = (FileStatus[]) java.util.Arrays.copyOf(files, size * 2);
+        keys = (Keys[]) java.util.Arrays.copyOf(keys, size * 2);
       }
-      ArrayList running = new ArrayList();
-      for (int start = 0; start < files.size(); start += SLICE) {
-        final List slice = files.subList(start, Math.min(files.size(), start + SLICE));
-        final java.util.Set into = found;
-        running.add(java.util.concurrent.ForkJoinPool.commonPool().submit(new Runnable() {
-          public void run() {
-            check(slice, into);
-          }
-        }));
-      }
-      for (int i = 0; i < running.size(); i++) ((java.util.concurrent.Future) running.get(i)).get();
+      numbers[size] = number;
+      positions[size] = position;
+      files[size] = file;
+      keys[size++] = index;
+    }
+
+    BitSet all() {
+      BitSet found = new BitSet();
+      for (int i = 0; i < size; i++) found.set(numbers[i]);
       return found;
     }
 
-    static void check(List files, java.util.Set into) {
-      for (int i = 0; i < files.size(); i++) {
-        FileStatus file = (FileStatus) files.get(i);
-        java.net.URI uri = file.getPath().toUri();
+    BitSet unchanged() throws Exception {
+      ArrayList running = new ArrayList();
+      final byte[] changed = new byte[size];
+      for (int start = 0; start < size; start += SLICE) {
+        final int from = start;
+        final int to = Math.min(size, start + SLICE);
+        Runnable look = new Runnable() {
+          public void run() {
+            look(from, to, changed);
+          }
+        };
+        if (size <= SLICE) look.run();
+        else running.add(java.util.concurrent.ForkJoinPool.commonPool().submit(look));
+      }
+      for (int i = 0; i < running.size(); i++) ((java.util.concurrent.Future) running.get(i)).get();
+      BitSet found = all();
+      for (int i = 0; i < size; i++) if (changed[i] != 0) found.clear(numbers[i]);
+      return found;
+    }
+
+    void look(int from, int to, byte[] changed) {
+      long now = System.nanoTime();
+      for (int i = from; i < to; i++) {
+        long[] lookedAt = keys[i].lookedAt;
+        if (size > MANY && lookedAt[positions[i]] != 0 && now - lookedAt[positions[i]] < HOLDS_NANOS) continue;
+        java.net.URI uri = files[i].getPath().toUri();
         if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
-        long now = new java.io.File(uri.getPath()).lastModified();
+        long modified = new java.io.File(uri.getPath()).lastModified();
         // 0: gone. A file that is not there holds no rows that matter, so it stays skipped.
-        if (now != 0 && now != file.getModificationTime()) into.add(file);
+        if (modified != 0 && modified != files[i].getModificationTime()) changed[i] = 1;
+        else lookedAt[positions[i]] = now;
       }
     }
   }

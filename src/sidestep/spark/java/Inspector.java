@@ -73,10 +73,6 @@ public final class Inspector {
     for (int i = 0; i < partitionColumns.size(); i++) {
       partitionSchema = partitionSchema.add(schema.apply((String) partitionColumns.get(i)));
     }
-    StructType dataSchema = new StructType();
-    for (int i = 0; i < schema.length(); i++) {
-      if (!partitionColumns.contains(schema.fields()[i].name())) dataSchema = dataSchema.add(schema.fields()[i]);
-    }
     java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(java.util.Base64.getDecoder().decode(numbers));
     int count = data.capacity() / 16;
     String zone = session.sessionState().conf().sessionLocalTimeZone();
@@ -111,7 +107,8 @@ public final class Inspector {
     Path rootPath = new Path(root);
     FileIndexes.SnapshotFiles index =
         new FileIndexes.SnapshotFiles(identity, rootPath, partitionSchema, directories, total);
-    HadoopFsRelation relation = new HadoopFsRelation(index, partitionSchema, dataSchema, scala.Option.empty(),
+    // The data schema names partition columns too, so that columns keep the order of the table's schema.
+    HadoopFsRelation relation = new HadoopFsRelation(index, partitionSchema, schema, scala.Option.empty(),
         new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);
     return LogicalRelation$.MODULE$.apply(relation, false);
@@ -145,7 +142,19 @@ public final class Inspector {
     List children = FileIndexes.list(plan.children());
     for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), found, seen);
     List inner = FileIndexes.list(plan.subqueries());
-    for (int i = 0; i < inner.size(); i++) collect((SparkPlan) inner.get(i), found, seen);
+    for (int i = 0; i < inner.size(); i++) {
+      if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), found, seen);
+    }
+  }
+
+  /** Make every scan of a plan list its files, as it would before it runs. */
+  public int listAll(SparkPlan plan) {
+    int files = 0;
+    List found = scans(plan);
+    for (int i = 0; i < found.size(); i++) {
+      files += ((FileSourceScanExec) found.get(i)).selectedPartitions().totalNumberOfFiles();
+    }
+    return files;
   }
 
   /** Output ids of a scan's relation, so that it can be told to which logical leaf it belongs. */

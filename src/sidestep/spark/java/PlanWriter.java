@@ -118,7 +118,8 @@ public final class PlanWriter {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     boolean parquet = relation.fileFormat() instanceof ParquetFileFormat;
     boolean fixed = !leaf.isStreaming();
-    if (parquet && fixed) candidates++;
+    boolean byName = !relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled();
+    if (parquet && fixed && byName) candidates++;
     out.append("{\"op\":\"scan\",\"ids\":\"").append(outputIds(leaf)).append("\",\"table\":");
     if (leaf.catalogTable().isDefined()) {
       string(((org.apache.spark.sql.catalyst.catalog.CatalogTable) leaf.catalogTable().get()).identifier()
@@ -131,6 +132,8 @@ public final class PlanWriter {
       string("it is not Parquet but " + relation);
     } else if (!fixed) {
       out.append(",\"reason\":\"it is a stream\"");
+    } else if (!byName) {
+      out.append(",\"reason\":\"its columns are found by field id (spark.sql.parquet.fieldId.read.enabled)\"");
     }
     out.append(",\"roots\":[");
     List roots = list(relation.location().rootPaths());
@@ -145,7 +148,8 @@ public final class PlanWriter {
       out.append(i > 0 ? ",[" : "[").append(column.exprId().id()).append(',');
       string(column.name());
       out.append(',');
-      string(column.dataType().catalogString());
+      // Files from before the column was added hold no value of it, and Spark reads its default there: not a NULL.
+      string(column.metadata().contains("EXISTS_DEFAULT") ? "column with a default" : column.dataType().catalogString());
       out.append(']');
     }
     out.append("],\"partitions\":[");

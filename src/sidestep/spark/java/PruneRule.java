@@ -40,8 +40,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     enabled = on;
   }
 
-  public void putKeys(String id, String root, boolean immutable, String paths, String numbers) {
-    keys.put(id, new FileIndexes.Keys(id, root, immutable, paths, numbers));
+  public void putKeys(String id, String root, String paths, String numbers) {
+    keys.put(id, new FileIndexes.Keys(id, root, paths, numbers));
   }
 
   public FileIndexes.Keys keysOf(String id) {

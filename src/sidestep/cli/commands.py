@@ -1,0 +1,211 @@
+"""The commands, each a few calls of the public API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from pyspark.sql import SparkSession
+from rich.text import Text
+
+import sidestep
+from sidestep.cli.messages import plain_messages, progress, query_progress
+from sidestep.cli.session import spark_session
+from sidestep.cli.show import console, print_json, print_rows, print_status, reads_table, scans_read, status_data
+
+app = typer.Typer(
+    name="sidestep",
+    help="Spark queries that read only what they need.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TablePath = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Path of a Parquet folder or Delta table, or a name given with --table.")
+]
+Query = Annotated[str, typer.Argument(metavar="SQL", help="The query, in Spark SQL.", show_default=False)]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", metavar="NAME=PATH", help="Call the table at PATH by NAME. Repeatable."),
+]
+Master = Annotated[str, typer.Option(help="Where Spark runs.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable.")]
+IndexDir = Annotated[
+    str | None, typer.Option(help="Folder of the indexes, if they are not in the tables' own _sidestep folders.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
+LOCAL = "local[*]"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sidestep {sidestep.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def sidestep_command(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Spark queries that read only what they need."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def index(
+    table: TablePath,
+    column: Annotated[list[str] | None, typer.Option(help="Index this column only. Repeatable.")] = None,
+    index_dir: IndexDir = None,
+    footers: Annotated[
+        bool, typer.Option(help="Trust the statistics in Parquet footers where their writer is known to be right.")
+    ] = True,
+    tables: Tables = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Index the files of a table that have no up-to-date index entry yet."""
+    path = _pairs("--table", tables).get(table, table)
+    with _session(master, conf, verbose) as spark:
+        new = 0
+        with progress(f"Indexing {path}", "files") as show:
+
+            def count(done: int, total: int) -> None:
+                nonlocal new
+                new = total
+                show(done, total)
+
+            found = sidestep.index(spark, path, columns=column, index_dir=index_dir, footers=footers, progress=count)
+        if json:
+            print_json(status_data(found))
+            return
+        out = console()
+        out.print(f"Indexed {new:,} file{'s' * (new != 1)}." if new else "Every file was indexed already.")
+        print_status(out, found, columns=False)
+
+
+@app.command()
+def status(
+    table: TablePath,
+    index_dir: IndexDir = None,
+    tables: Tables = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show how much of a table is indexed, which columns, and how big the index is."""
+    path = _pairs("--table", tables).get(table, table)
+    with _session(master, conf, verbose) as spark:
+        found = sidestep.status(spark, path, index_dir=index_dir)
+        if json:
+            print_json(status_data(found))
+        else:
+            print_status(console(), found)
+
+
+@app.command()
+def explain(
+    sql: Query,
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what a query would skip, and why it would not skip more, without running it."""
+    named = _pairs("--table", tables)
+    with _session(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
+        _register(spark, named)
+        found = sidestep.explain(sql, spark)
+        if json:
+            print_json(found.to_dict())
+        else:
+            console().print(found)
+
+
+@app.command("sql")
+def run_sql(
+    sql: Query,
+    tables: Tables = None,
+    limit: Annotated[int, typer.Option(min=0, help="Print this many rows; 0 for all. The query runs whole.")] = 20,
+    off: Annotated[bool, typer.Option("--off", help="Run it without sidestep, to compare.")] = False,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a query; print its rows, and what was read for them."""
+    named = _pairs("--table", tables)
+    with _session(master, conf, verbose) as spark:
+        if not off:
+            sidestep.enable(spark, index_dir=index_dir)
+        _register(spark, named)
+        with query_progress(spark):
+            start = time.perf_counter()
+            df = spark.sql(sql)
+            # Rows come as Arrow: one job, all partitions at once, and no Python object per value that is not printed.
+            result = df.toArrow()
+            seconds = time.perf_counter() - start
+        shown = result.slice(0, limit) if limit else result
+        rows: list[Sequence[Any]] = list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+        reads = scans_read(df)
+        if json:
+            types = [{"name": field.name, "type": field.dataType.simpleString()} for field in df.schema.fields]
+            print_json(
+                {
+                    "columns": types,
+                    "rows": rows,
+                    "row_count": result.num_rows,
+                    "seconds": round(seconds, 3),
+                    "enabled": not off,
+                    "scans": [asdict(read) for read in reads],
+                }
+            )
+            return
+        out = console()
+        if df.columns:
+            print_rows(out, df.columns, rows)
+        left_out = f" (the first {len(rows):,} shown)" if len(rows) < result.num_rows else ""
+        many = f"{result.num_rows:,} row{'s' * (result.num_rows != 1)}{left_out}"
+        out.print(Text(f"{many} in {seconds:.2f} s, sidestep {'off' if off else 'on'}", "bold"))
+        if reads:
+            out.print(reads_table(reads))
+
+
+@contextmanager
+def _session(master: str, conf: list[str] | None, verbose: bool) -> Iterator[SparkSession]:
+    """A session for one command, in which errors and warnings are sentences."""
+    settings = _pairs("--conf", conf)
+    with plain_messages(verbose), ExitStack() as until_done:
+        with progress("Starting Spark"):
+            spark = until_done.enter_context(spark_session(master, settings, loud=verbose))
+        until_done.callback(sidestep.disable, spark)
+        yield spark
+
+
+def _register(spark: SparkSession, tables: dict[str, str]) -> None:
+    for name, path in tables.items():
+        sidestep.read(spark, path).createOrReplaceTempView(name)
+
+
+def _pairs(option: str, values: list[str] | None) -> dict[str, str]:
+    """The values of a repeatable ``NAME=VALUE`` option."""
+    pairs = {}
+    for value in values or ():
+        name, equals, rest = value.partition("=")
+        if not (name and equals and rest):
+            raise typer.BadParameter(f"{value!r} is not of the form NAME=VALUE.", param_hint=option)
+        pairs[name] = rest
+    return pairs

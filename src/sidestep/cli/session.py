@@ -1,0 +1,68 @@
+"""The Spark session of one command: it starts without a word, and is gone when the command is done."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from sidestep import SidestepError
+
+DEFAULTS = {
+    "spark.app.name": "sidestep",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+LOCAL_DEFAULTS = {
+    # A machine whose own name resolves to nothing, or to an address behind a VPN, must not keep Spark from starting.
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@contextmanager
+def spark_session(master: str, conf: Mapping[str, str], *, loud: bool = False) -> Iterator[SparkSession]:
+    """A session with these settings; within a program that has one already, a new session beside it.
+
+    What Java and Spark print goes to a file that is thrown away, unless ``loud``: it is not about the user's command.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        beside = running.newSession()
+        for key, value in conf.items():
+            beside.conf.set(key, value)
+        yield beside
+        return
+    spark = _start(master, conf, loud)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _start(master: str, conf: Mapping[str, str], loud: bool) -> SparkSession:
+    local = LOCAL_DEFAULTS if master.startswith("local") else {}
+    settings = SparkConf().setMaster(master).setAll([*(DEFAULTS | local | dict(conf)).items()])
+    with tempfile.NamedTemporaryFile(prefix="sidestep-spark-", suffix=".log") as log:
+        try:
+            # Java keeps the file open after it is deleted here, so it can go on writing.
+            gateway = launch_gateway(settings, None if loud else {"stderr": log})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as problem:
+            raise SidestepError(_why_no_java(Path(log.name).read_text(errors="replace"))) from problem
+        SparkContext(conf=settings, gateway=gateway)
+    return SparkSession.builder.getOrCreate()
+
+
+def _why_no_java(log: str) -> str:
+    """
+    >>> _why_no_java("no JAVA_HOME")
+    'Spark could not start (no JAVA_HOME). It needs Java 17 or newer: install it, or set JAVA_HOME to its folder.'
+    """
+    said = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "Java said nothing")
+    return f"Spark could not start ({said}). It needs Java 17 or newer: install it, or set JAVA_HOME to its folder."

@@ -1,0 +1,194 @@
+"""What goes to stdout: rows, what was read for them, and the state of an index; as tables, or as data for JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import DataFrame
+from rich import box
+from rich.console import Console
+from rich.filesize import decimal as size_text
+from rich.table import Table
+from rich.text import Text
+
+import sidestep
+
+UNBOUNDED = 2_000
+"""Columns where no terminal sets a limit: a table in a pipe is never folded."""
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal."""
+    return Console(width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document, in which what JSON cannot say (NaN, dates, decimals, bytes) is a string."""
+    print(json.dumps(_json_ready(data), indent=2, ensure_ascii=False))
+
+
+def _json_ready(value: Any) -> Any:
+    """
+    >>> _json_ready({"a": (1, float("nan"), None), "b": Decimal("1.50")})
+    {'a': [1, 'NaN', None], 'b': '1.50'}
+    """
+    if isinstance(value, dict):
+        return {str(key): _json_ready(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_ready(item) for item in value]
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return shown(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRead:
+    """What one scan read, and of how much; a total that is not known is None."""
+
+    table: str
+    files: int
+    rows: int
+    bytes: int
+    total_files: int | None
+    total_rows: int | None
+    total_bytes: int | None
+
+
+def scans_read(df: DataFrame) -> list[ScanRead]:
+    """What the scans of a DataFrame that has run read, against all there is in their tables."""
+    scans = sidestep.metrics(df).scans
+    totals = {name: scan for scan in sidestep.explain(df).scans for name in (scan.table, scan.root)} if scans else {}
+    found = []
+    for scan in scans:
+        of = totals.get(scan.table)
+        name = of.table if of is not None else scan.table
+        amounts = (None, None, None) if of is None else (of.files, of.rows, of.bytes)
+        all_files, all_rows, all_bytes = (None if amount is None else amount.total for amount in amounts)
+        found.append(ScanRead(name, scan.files, scan.rows, scan.bytes, all_files, all_rows, all_bytes))
+    return found
+
+
+def reads_table(reads: Sequence[ScanRead]) -> Table:
+    """One line per scan, and their sum if there are several."""
+    table = _table("scan", "files read", "rows read", "bytes read", right=3)
+    for read in reads:
+        table.add_row(Text(read.table), *_amounts(read))
+    if len(reads) > 1:
+        table.add_section()
+        table.add_row("all scans", *_amounts(_sum(reads)))
+    return table
+
+
+def _amounts(read: ScanRead) -> Iterator[str]:
+    yield _share(f"{read.files:,}", None if read.total_files is None else f"{read.total_files:,}")
+    yield _share(f"{read.rows:,}", None if read.total_rows is None else f"{read.total_rows:,}")
+    yield _share(size_text(read.bytes), None if read.total_bytes is None else size_text(read.total_bytes))
+
+
+def _share(part: str, whole: str | None) -> str:
+    return part if whole is None else f"{part} of {whole}"
+
+
+def _sum(reads: Sequence[ScanRead]) -> ScanRead:
+    def known(totals: list[int | None]) -> int | None:
+        return None if None in totals else sum(total or 0 for total in totals)
+
+    return ScanRead(
+        "all scans",
+        sum(read.files for read in reads),
+        sum(read.rows for read in reads),
+        sum(read.bytes for read in reads),
+        known([read.total_files for read in reads]),
+        known([read.total_rows for read in reads]),
+        known([read.total_bytes for read in reads]),
+    )
+
+
+def print_rows(out: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """The rows as a table; where that is wider than the terminal, each row as a list of its columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(columns):
+        numeric = any(isinstance(row[number], int | float | Decimal) for row in rows)
+        table.add_column(Text(name), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    if out.measure(table, options=out.options.update(width=UNBOUNDED)).maximum <= out.width:
+        out.print(table)
+        return
+    for number, row in enumerate(rows, 1):
+        record = Table.grid(padding=(0, 2))
+        for name, value in zip(columns, row, strict=True):
+            record.add_row(Text(name, "dim"), _cell(value))
+        out.print(Text(f"row {number}", "bold"))
+        out.print(record)
+
+
+def _cell(value: Any) -> Text:
+    return Text("NULL", "dim") if value is None else Text(shown(value))
+
+
+def shown(value: Any) -> str:
+    r"""A value as text, with what could drive a terminal made visible.
+
+    >>> shown(True), shown(b"\x01\xff"), shown("a\x1b[2J"), shown(float("-inf"))
+    ('true', "X'01FF'", 'a\\x1b[2J', '-Infinity')
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        case float() if math.isnan(value):
+            return "NaN"
+    return "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in str(value))
+
+
+def status_data(status: Any) -> dict[str, Any]:
+    """An index status as data."""
+    names = [field for field in status.__dataclass_fields__ if field not in ("columns", "column_files")]
+    columns = {name: {"type": str(kind), "files": status.column_files[name]} for name, kind in status.columns.items()}
+    return {**{name: getattr(status, name) for name in names}, "complete": status.complete, "columns": columns}
+
+
+def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
+    """An index status for people: the table, its coverage, the index's size, what is wrong, and its columns."""
+    version = "" if status.version is None else f", version {status.version}"
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("table", Text(f"{status.root} ({status.format}{version})", overflow="fold"))
+    files, sizes = f"{status.indexed_files:,} of {status.files:,} files", size_text(status.bytes)
+    if status.indexed_files:
+        sizes = f"{size_text(status.indexed_bytes)} of {sizes}"
+        found = f"{status.indexed_rows:,} rows in {status.blocks:,} row groups"
+        facts.add_row("indexed", Text(f"{files}, {sizes}: {found}", "green" if status.complete else "yellow"))
+        share = f"{status.index_bytes / max(status.indexed_bytes, 1):.2%} of the data"
+        many = f"{status.index_files:,} file{'s' * (status.index_files != 1)}, {size_text(status.index_bytes)}, {share}"
+        facts.add_row("index", Text(f"{status.folder} ({many})", overflow="fold"))
+    else:
+        facts.add_row("indexed", Text(f"{files}, {sizes}: index it with sidestep index", "yellow"))
+    if status.partition_columns:
+        facts.add_row("partitioned", Text(f"by {', '.join(status.partition_columns)}"))
+    if status.stale_files:
+        facts.add_row("stale", Text(f"{status.stale_files:,} entries of files that changed or are gone: harmless"))
+    for problem in status.problems:
+        facts.add_row("problem", Text(problem, "red"))
+    out.print(facts)
+    if columns and status.columns:
+        table = _table("column", "type", "files", right=1)
+        for name, kind in status.columns.items():
+            table.add_row(Text(name), str(kind), f"{status.column_files[name]:,} of {status.files:,}")
+        out.print(table)
+
+
+def _table(*names: str, right: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(names):
+        table.add_column(name, justify="right" if number >= len(names) - right else "left", overflow="fold")
+    return table

@@ -1,0 +1,135 @@
+"""Skipping on equals skipping off, on random tables of all types with random predicates, even if what was skipped is gone.
+
+Each example makes one table and asks it many questions in one query: a UNION ALL whose branches are the WHERE clauses,
+each pruned as a scan of its own. The rows of a table are numbered, so their numbers tell results apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+import sidestep
+from sidestep.predicate.nodes import Predicate
+from tests.spark.generated import Generated, questions, tables
+from tests.spark.rendering import spark_sql
+from tests.spark.tables import data_files, switched_off, with_only
+from tests.spark.tables import settings as spark_settings
+
+QUESTIONS = 14
+def trying(examples: int) -> settings:
+    """So many examples in a hundred of the profile's; not shrunk, since the message says it all and Spark is slow."""
+    return settings(
+        max_examples=settings.default.max_examples * examples // 100,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+
+
+@dataclass
+class Tally:
+    """What a run amounted to: a soundness test that never skips anything proves nothing."""
+
+    cases: int = 0
+    listed: int = 0
+    skipped: int = 0
+    cases_with_skips: int = 0
+    matching: int = 0
+    skips_by_kind: Counter[str] = field(default_factory=Counter)
+
+
+def union(frames: list[tuple[int, DataFrame]], asked: list[str]) -> DataFrame:
+    """One query that asks each frame its question, and labels the answers."""
+    parts = [frame.where(asked[number]).selectExpr(f"{number} AS branch", "rid") for number, frame in frames]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionAll(part)
+    return whole
+
+
+def answers(df: DataFrame) -> Counter[tuple[int, int]]:
+    return Counter((row.branch, row.rid) for row in df.collect())
+
+
+def paths_by_branch(df: DataFrame) -> dict[int, tuple[str, ...]]:
+    """The files that each branch read; branches that Spark folded away are not there."""
+    plan = df._jdf.queryExecution().optimizedPlan().toString()
+    labels = [int(number) for number in re.findall(r"Project \[(\d+) AS branch#", plan)]
+    scans = sidestep.metrics(df).scans
+    assert len(scans) == len(labels), plan
+    return dict(zip(labels, (scan.paths for scan in scans), strict=True))
+
+
+def check(spark: SparkSession, table: Generated, asked: list[str], tally: Tally) -> None:
+    root = str(table.root)
+    numbered = list(range(len(asked)))
+    frame = spark.read.parquet(root)
+    with switched_off(spark):
+        expected = answers(union([(number, frame) for number in numbered], asked))
+    with sidestep.enable(spark) as state:
+        query = union([(number, frame) for number in numbered], asked)
+        found = answers(query)
+        assert state.last_problem == ""
+    assert found == expected, difference(found, expected, asked)
+    read = paths_by_branch(query)
+    every = [str(path) for path in data_files(table.root)]
+    left: list[tuple[int, DataFrame]] = []
+    for number, paths in read.items():
+        folder = with_only(table.root, paths, table.root.with_name(f"{table.root.name}-left-{number}"))
+        left.append((number, spark.read.schema(frame.schema).parquet(str(folder))))
+        tally.listed += len(every)
+        tally.skipped += len(every) - len(paths)
+        tally.cases_with_skips += len(paths) < len(every)
+    tally.cases += len(asked)
+    tally.matching += len({branch for branch, _ in expected})
+    if left:
+        remaining = answers(union(left, asked))
+        still = Counter({key: count for key, count in expected.items() if key[0] in read})
+        assert remaining == still, difference(remaining, still, asked)
+    for number, _ in left:
+        shutil.rmtree(table.root.with_name(f"{table.root.name}-left-{number}"))
+
+
+def difference(found: Counter[tuple[int, int]], expected: Counter[tuple[int, int]], asked: list[str]) -> str:
+    wrong = sorted({branch for branch, _ in (found - expected) + (expected - found)})
+    return "\n".join(
+        f"WHERE {asked[number]}: rows {sorted(rid for branch, rid in expected - found if branch == number)} lost, "
+        f"{sorted(rid for branch, rid in found - expected if branch == number)} too many"
+        for number in wrong
+    )
+
+
+def asked_of(predicates: list[Predicate]) -> list[str]:
+    return [spark_sql(predicate) for predicate in predicates]
+
+
+def test_no_row_is_lost_whatever_the_table_and_the_predicate(spark, tmp_path):
+    tally, numbers = Tally(), itertools.count()
+
+    @trying(22)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        with spark_settings(spark, spark__sql__session__timeZone=data.draw(st.sampled_from(ZONES), label="zone")):
+            table = data.draw(tables(spark, tmp_path / f"t{next(numbers)}"))
+            asked = asked_of(data.draw(st.lists(questions(table), min_size=QUESTIONS, max_size=QUESTIONS)))
+            note(f"table {table}")
+            sidestep.index(spark, str(table.root), footers=data.draw(st.booleans(), label="footers"))
+            check(spark, table, asked, tally)
+            shutil.rmtree(table.root)
+
+    run()
+    assert tally.cases >= 300
+    assert tally.matching > tally.cases / 4, tally
+    assert tally.cases_with_skips > tally.cases / 4, tally
+    assert tally.skipped > tally.listed / 4, tally
+
+
+ZONES = ("UTC", "America/New_York", "Asia/Kathmandu", "Pacific/Apia")
