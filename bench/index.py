@@ -1,7 +1,7 @@
 """The collect job against a plain Spark scan of the same columns, and the size of the index against the data.
 
-The job runs in two ways: as it does by default (footers of known writers are trusted, other columns are read) and reading
-all data. Each run indexes all of TPC-H from scratch, into a folder of its own.
+The job runs in two ways: as it does by default (footers of known writers are trusted, other columns are read) and
+reading all data. Each run indexes all of TPC-H from scratch, into a folder of its own.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         finally:
             shutil.rmtree(target)
 
-    result = race(
-        {"scan": scan, "index": lambda: index(True), "index, all data": lambda: index(False)}, runs=args.runs
-    )
+    result = race({"scan": scan, "index": lambda: index(True), "index, all data": lambda: index(False)}, runs=args.runs)
     console.print(result.table(f"TPC-H SF {args.sf:g}, all tables, all columns"))
     table = Table(title="Index size")
     for heading in ("table", "files", "row groups", "data bytes", "index bytes", "share"):

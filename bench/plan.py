@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def many_files(folder: Path, lineitem: Path, files: int) -> Path:
-    """A lineitem of this many files: sorted by ship date, cut in SOURCES pieces, each hard-linked as often as needed."""
+    """A lineitem of this many files: sorted by ship date, cut in SOURCES pieces, each linked as often as needed."""
     done = folder / "_done"
     if done.exists():
         return folder
@@ -128,7 +128,11 @@ def index_links(folder: Path, files: int, pieces: int) -> None:
         repeated = entry.take(pa.array(np.arange(len(entry)).repeat(len(names))))
         path = pa.array(names * len(entry)).take(pc.sort_indices(pa.array(rows)))
         parts.append(repeated.set_column(0, "path", path))
-    append_blocks(index_folder(root), [pa.concat_tables(parts).sort_by([("path", "ascending"), ("row_group", "ascending")])], columns)
+    append_blocks(
+        index_folder(root),
+        [pa.concat_tables(parts).sort_by([("path", "ascending"), ("row_group", "ascending")])],
+        columns,
+    )
 
 
 def _spark_type(arrow: pa.DataType) -> str:
@@ -152,6 +156,7 @@ def measure(
         report["off"][name] = statistics.median(off)
     fresh_runs = max(2, args.runs // 4)
     for name, text in chosen.items():
+
         def again() -> None:
             spark.read.parquet(folder).createOrReplaceTempView("lineitem")
 

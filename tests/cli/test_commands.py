@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 import sidestep
@@ -30,10 +30,8 @@ def write(folder, files=range(FILES)):
     folder.mkdir(exist_ok=True)
     for number in files:
         ids = list(range(ROWS * number, ROWS * (number + 1)))
-        names = [f"[b]n{one:04}" for one in ids]
-        pq.write_table(
-            pa.table({"id": ids, "name": names, "odd": [one % 2 for one in ids]}), folder / f"{number}.parquet"
-        )
+        columns = {"id": ids, "name": [f"[b]n{one:04}" for one in ids], "odd": [one % 2 for one in ids]}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet")
     return folder
 
 
@@ -125,13 +123,33 @@ def test_indexes_can_live_elsewhere(tmp_path, spark):
     assert json.loads(run(*query))["scans"][0]["files"] == 4
 
 
+def test_a_total_that_the_index_does_not_know_is_left_out(tmp_path, spark):
+    folder = write(tmp_path / "t")
+    run("index", folder)
+    write(folder, files=[FILES])
+    found = json.loads(run("sql", "SELECT count(id) FROM t", "-t", f"t={folder}", "--json"))
+    assert found["rows"] == [[(FILES + 1) * ROWS]]
+    assert (found["scans"][0]["total_files"], found["scans"][0]["total_rows"]) == (FILES + 1, None)
+    assert "4 of 5 files" in run("status", folder)
+
+
+def test_delta_tables_need_no_jar(tmp_path, spark):
+    for number in range(FILES):
+        write_deltalake(
+            tmp_path / "d", pa.table({"id": list(range(ROWS * number, ROWS * (number + 1)))}), mode="append"
+        )
+    assert "(delta, version 3)" in run("index", tmp_path / "d")
+    scan = json.loads(run("sql", "SELECT id FROM d WHERE id < 5", "-t", f"d={tmp_path / 'd'}", "--json"))["scans"][0]
+    assert (scan["files"], scan["total_files"], scan["total_rows"]) == (1, FILES, FILES * ROWS)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("sql", "SELEC 1"), "Syntax error at or near 'SELEC' (line 1, pos 0)."),
         (
             ("explain", "SELECT * FROM nope"),
-            "There is no table or view nope. Say where its files are with --table nope=PATH.",
+            "no table or view nope. Say where its files are with --table nope=PATH.",
         ),
         (("sql", "SELECT b FROM VALUES (1) AS t(a)"), "with name `b` cannot be resolved"),
         (("sql", "SELECT 1 / 0"), "Division by zero."),
@@ -162,14 +180,8 @@ def test_the_session_of_the_program_stays_as_it_was(table, spark):
 
 def test_a_process_of_its_own_prints_nothing_but_the_answer(table, tmp_path):
     words = ["sql", "SELECT max(id) AS top FROM t WHERE id > 350", "-t", f"t={table}", "--master", "local[1]", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sidestep", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ,
-    )
+    command = [sys.executable, "-m", "sidestep", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert (found["rows"], found["scans"][0]["files"]) == ([[399]], 1)

@@ -33,6 +33,19 @@ def test_an_error_ends_the_command_with_code_1(capsys):
     assert capsys.readouterr().err == "Error: This [b]and that[/b].\n"
 
 
+def test_an_interrupt_is_no_error_even_where_another_covers_it(capsys):
+    def cancelled():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("job cancelled")
+
+    with pytest.raises(typer.Exit) as ended, plain_messages(verbose=False):
+        cancelled()
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
 def test_warnings_and_log_records_are_lines_without_tracebacks(capsys):
     with plain_messages(verbose=False):
         warnings.filterwarnings("always")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from rich.console import Console
@@ -14,7 +15,6 @@ SCAN = ScanReport(
     row_groups=Amounts(16, 2),
     rows=Amounts(6_001_215, 750_000),
     bytes=Amounts(223_800_000, 27_900_000),
-    unknown_files=1,
     reasons=(
         Reason("l_orderkey >= 100 AND l_orderkey <= 2000", "zone map", files=14, row_groups=14),
         Reason("l_tax <= 1", "zone map"),
@@ -22,14 +22,15 @@ SCAN = ScanReport(
         Reason("reverse(l_comment) = 'x'", None, why_not="opaque"),
     ),
 )
+PARTLY = replace(SCAN, table="part", unknown_files=1)
 BARE = ScanReport(table="orders", root="file:/data/orders", reason="it is not indexed")
-EXPLANATION = Explanation((SCAN, BARE, BARE), ("A note.",), "ValueError: deep")
+EXPLANATION = Explanation((SCAN, PARTLY, BARE, BARE), ("A note.",), "ValueError: deep")
 
 
 def test_the_text_says_what_is_read_and_why():
     text = str(EXPLANATION)
     assert "2 of 16" in text
-    assert "750,000 of 6,001,215" in text
+    assert "750,000 of 6,001,215 + ?" in text
     assert "zone map skips 14 files" in text
     assert "zone map skips nothing more" in text
     assert "zone map skips nothing: every block may hold such a row" in text
@@ -49,7 +50,7 @@ def test_scans_of_one_table_are_numbered():
 def test_what_is_read_fits_80_columns_unfolded():
     console = Console(width=80, color_system=None)
     with console.capture() as capture:
-        console.print(EXPLANATION)
+        console.print(Explanation((SCAN, BARE, BARE)))
     assert "750,000 of 6,001,215   27.9 MB of 223.8 MB" in capture.get()
     assert max(map(len, capture.get().splitlines())) <= 80
 

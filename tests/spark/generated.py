@@ -301,5 +301,3 @@ def questions(draw: st.DrawFn, table: Generated) -> Predicate:
         return other
     parts = (draw(understood), other)
     return And(parts) if kind == 8 else Or(parts)
-
-

@@ -7,7 +7,6 @@ each pruned as a scan of its own. The rows of a table are numbered, so their num
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,12 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 import sidestep
 from sidestep.predicate.nodes import Predicate
+from tests.spark.branches import answers, paths_by_branch, union
 from tests.spark.generated import Generated, questions, tables
 from tests.spark.rendering import spark_sql
 from tests.spark.tables import data_files, switched_off, with_only
 from tests.spark.tables import settings as spark_settings
 
 QUESTIONS = 14
+
+
 def trying(examples: int) -> settings:
     """So many examples in a hundred of the profile's; not shrunk, since the message says it all and Spark is slow."""
     return settings(
@@ -44,28 +46,6 @@ class Tally:
     cases_with_skips: int = 0
     matching: int = 0
     skips_by_kind: Counter[str] = field(default_factory=Counter)
-
-
-def union(frames: list[tuple[int, DataFrame]], asked: list[str]) -> DataFrame:
-    """One query that asks each frame its question, and labels the answers."""
-    parts = [frame.where(asked[number]).selectExpr(f"{number} AS branch", "rid") for number, frame in frames]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionAll(part)
-    return whole
-
-
-def answers(df: DataFrame) -> Counter[tuple[int, int]]:
-    return Counter((row.branch, row.rid) for row in df.collect())
-
-
-def paths_by_branch(df: DataFrame) -> dict[int, tuple[str, ...]]:
-    """The files that each branch read; branches that Spark folded away are not there."""
-    plan = df._jdf.queryExecution().optimizedPlan().toString()
-    labels = [int(number) for number in re.findall(r"Project \[(\d+) AS branch#", plan)]
-    scans = sidestep.metrics(df).scans
-    assert len(scans) == len(labels), plan
-    return dict(zip(labels, (scan.paths for scan in scans), strict=True))
 
 
 def check(spark: SparkSession, table: Generated, asked: list[str], tally: Tally) -> None:

@@ -21,6 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from sidestep import SidestepError, SidestepWarning
 
+INTERRUPTED = 130
+"""The exit code that shells expect after Ctrl-C."""
 # Spark's own loggers print each failed query as one long line of JSON, besides raising the error.
 PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -43,7 +45,10 @@ def plain_messages(verbose: bool) -> Iterator[None]:
             yield
     except typer.Exit:
         raise
-    except Exception as problem:
+    except (Exception, KeyboardInterrupt) as problem:
+        if _interrupted(problem):
+            say("Interrupted.")
+            raise typer.Exit(INTERRUPTED) from None
         if verbose:
             traceback.print_exc()
         say(f"Error: {sentence(problem)}", "bold red")
@@ -55,11 +60,19 @@ def plain_messages(verbose: bool) -> Iterator[None]:
 
 
 def say(text: str, style: str = "") -> None:
-    """A line on stderr, as it is: neither cut nor wrapped, and nothing in it taken for markup."""
-    Console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    """A line on stderr, wrapped only for a terminal, and with nothing in it taken for markup."""
+    console = Console(stderr=True)
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)
 
 
-def sentence(problem: Exception) -> str:
+def _interrupted(problem: BaseException | None) -> bool:
+    """Whether Ctrl-C was at the root of it: Spark cancels its jobs then, and the error of that covers the interrupt."""
+    while problem is not None and not isinstance(problem, KeyboardInterrupt):
+        problem = problem.__context__
+    return problem is not None
+
+
+def sentence(problem: BaseException) -> str:
     """What went wrong, without stack traces, plans, and codes that only a program would want.
 
     >>> sentence(SidestepError("There is no table at /x."))
@@ -89,6 +102,8 @@ def _from_spark(text: str) -> str:
         message = message[: found.start()].rstrip(".") + (f" (line {place[0]}, pos {place[1]})" if place else "") + "."
     else:
         message = message.partition("\n")[0]
+    if not message or message.startswith("Exception thrown in awaitResult"):
+        return "Spark gave up on the query; --verbose shows why."
     message = " ".join(re.sub(r"^(?:[\w.$]+(?:Exception|Error): )?\s*(?:\[[A-Z0-9_.]+\] )?", "", message).split())
     missing = re.match(r"The table or view `(.+?)` cannot be found\.", message)
     if missing:

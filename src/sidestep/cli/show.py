@@ -68,7 +68,8 @@ def scans_read(df: DataFrame) -> list[ScanRead]:
     for scan in scans:
         of = totals.get(scan.table)
         name = of.table if of is not None else scan.table
-        amounts = (None, None, None) if of is None else (of.files, of.rows, of.bytes)
+        # The index knows the rows of indexed files alone: with others there, the total is not known.
+        amounts = (None,) * 3 if of is None else (of.files, None if of.unknown_files else of.rows, of.bytes)
         all_files, all_rows, all_bytes = (None if amount is None else amount.total for amount in amounts)
         found.append(ScanRead(name, scan.files, scan.rows, scan.bytes, all_files, all_rows, all_bytes))
     return found
@@ -176,7 +177,8 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
     if status.partition_columns:
         facts.add_row("partitioned", Text(f"by {', '.join(status.partition_columns)}"))
     if status.stale_files:
-        facts.add_row("stale", Text(f"{status.stale_files:,} entries of files that changed or are gone: harmless"))
+        entries = "1 entry" if status.stale_files == 1 else f"{status.stale_files:,} entries"
+        facts.add_row("stale", Text(f"{entries} of files that changed or are gone: harmless"))
     for problem in status.problems:
         facts.add_row("problem", Text(problem, "red"))
     out.print(facts)

@@ -121,7 +121,7 @@ class LikePattern:
             return IntervalSet.point(STRING, self.prefix)
         if self.tokens == ((True, ANY), (True, MANY)):
             return IntervalSet.at_least(STRING, "", closed=False)
-        if self.tokens[-1] == (True, MANY) and len(self.prefix) == len(self.tokens) - 1:
+        if self.tokens[-1] == (True, MANY) and len(self.prefix) == len(self.tokens) - 1 and _is_range(self.prefix):
             return prefix_range(self.prefix)
         return None
 
@@ -244,6 +244,19 @@ def prefix_range(prefix: str) -> IntervalSet:
     """
     after = successor(prefix)
     return IntervalSet(STRING, (Interval(prefix, after, high_closed=False),))
+
+
+def _is_range(prefix: str) -> bool:
+    """Whether the range of a prefix holds nothing else, even among bytes that are not valid UTF-8.
+
+    Spark keeps such bytes as they are. Between U+007F and the next character lie byte strings that are neither, and
+    ``NOT LIKE`` is TRUE for them: where the next character is not the next byte, the range only surrounds the prefix.
+    """
+    after = successor(prefix)
+    if not prefix or after is None:
+        return not prefix
+    held = prefix.encode()
+    return after.encode() == held[:-1] + bytes([held[-1] + 1])
 
 
 def successor(prefix: str) -> str | None:

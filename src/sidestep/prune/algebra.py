@@ -1,8 +1,9 @@
 """The small relational algebra that queries are pruned in.
 
 A tree of operators over scans. A column is known by the number that Catalyst gave it (unique in the query, so that two
-occurrences of a table never mix): predicates here are about :class:`~sidestep.predicate.nodes.Column` whose name is that
-number as text, and :class:`Scan` tells which column of the table it is. Aliases are resolved by whoever builds the tree.
+occurrences of a table never mix): predicates here are about :class:`~sidestep.predicate.nodes.Column` whose name is
+that number as text, and :class:`Scan` tells which column of the table it is. Aliases are resolved by whoever builds the
+tree.
 """
 
 from __future__ import annotations

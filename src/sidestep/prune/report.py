@@ -170,17 +170,21 @@ def _amounts(amounts: Amounts | None) -> dict[str, int | None]:
 
 
 def _shares(scan: ScanReport) -> Iterator[tuple[str, bool]]:
-    """Files, row groups, rows and bytes as text, each with whether it is less than everything."""
-    for amounts, show in (
-        (scan.files, "{:,}".format),
-        (scan.row_groups, "{:,}".format),
-        (scan.rows, "{:,}".format),
-        (scan.bytes, size_text),
+    """Files, row groups, rows and bytes as text, each with whether it is less than everything.
+
+    Row groups and rows are those of indexed files; the others', which are read, add an unknown number.
+    """
+    more = " + ?" if scan.unknown_files else ""
+    for amounts, show, also in (
+        (scan.files, "{:,}".format, ""),
+        (scan.row_groups, "{:,}".format, more),
+        (scan.rows, "{:,}".format, more),
+        (scan.bytes, size_text, ""),
     ):
         if amounts is None:
             yield "?", False
         else:
-            yield f"{show(amounts.kept)} of {show(amounts.total)}", amounts.kept < amounts.total
+            yield f"{show(amounts.kept)} of {show(amounts.total)}{also}", amounts.kept < amounts.total
 
 
 def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:

@@ -56,7 +56,9 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
         yield ScanFilter(operator, () if blocked else tuple(_about(operator, known)), blocked)
         return
     if operator.random and blocked is None:
-        blocked = "the query uses a random or position-dependent function, whose result would change with the files read"
+        blocked = (
+            "the query uses a random or position-dependent function, whose result would change with the files read"
+        )
     match operator:
         case Filter(condition=condition, child=child):
             yield from _visit(child, (*known, *conjuncts(condition)), blocked)

@@ -10,6 +10,7 @@ import importlib.resources
 import threading
 from typing import Any
 
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
@@ -50,8 +51,8 @@ def check_session(spark: SparkSession) -> None:
     """Raise an error that says what to do if sidestep cannot work with this session."""
     if not hasattr(spark, "_jsparkSession"):
         raise SidestepError(
-            "sidestep needs a classic Spark session, and this is a Spark Connect session: its optimizer runs in another "
-            "process. Run sidestep where the driver runs (for example with spark-submit), without .remote()."
+            "sidestep needs a classic Spark session, and this is a Spark Connect session: its optimizer runs in "
+            "another process. Run sidestep where the driver runs (for example with spark-submit), without .remote()."
         )
     if not spark.version.startswith(SUPPORTED_SPARK):
         raise SidestepError(
@@ -61,10 +62,8 @@ def check_session(spark: SparkSession) -> None:
 
 
 def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
-    from pyspark.java_gateway import ensure_callback_server_started
-
     with _lock:
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if id(gateway) not in _compiled:
             loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
             classes = {}
@@ -75,7 +74,9 @@ def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
                 try:
                     compiler.cook(source)
                 except Exception as problem:
-                    raise SidestepError(f"sidestep could not compile {name}.java against this Spark: {problem}") from problem
+                    raise SidestepError(
+                        f"sidestep could not compile {name}.java against this Spark: {problem}"
+                    ) from problem
                 loader = compiler.getClassLoader()
                 classes[name] = loader.loadClass(f"sidestep.{name}")
             _compiled[id(gateway)] = classes

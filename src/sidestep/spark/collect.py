@@ -73,7 +73,8 @@ def column_types(
     unknown = [name for name in columns if name not in types]
     if unknown:
         raise SidestepError(
-            f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. Names are case-sensitive."
+            f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. "
+            "Names are case-sensitive."
         )
     return {name: types[name] for name in columns}
 
@@ -95,7 +96,7 @@ def summarize_on_spark(
     shares = [by_size[start::tasks] for start in range(tasks)]
     root, log_times, wanted = snapshot.root.uri, snapshot.format == "delta", dict(columns)
 
-    def work(parts: Iterator[list[DataFile]]) -> Iterator[bytes | str]:
+    def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
             yield from _summarize_share(root, share, wanted, sources, log_times)
 
@@ -107,8 +108,8 @@ def summarize_on_spark(
             if "No module named 'sidestep'" not in str(problem):
                 raise
             raise SidestepError(
-                "Spark's Python workers cannot import sidestep. Install it where they run (pip install sidestep), or point "
-                "PYSPARK_PYTHON at an interpreter that has it before the session starts."
+                "Spark's Python workers cannot import sidestep. Install it where they run (pip install sidestep), or "
+                "point PYSPARK_PYTHON at an interpreter that has it before the session starts."
             ) from problem
     return [DamagedFile(one) if isinstance(one, str) else pa.ipc.open_stream(one).read_all() for one in collected]
 
@@ -117,7 +118,7 @@ def summarize_on_spark(
 def _same_interpreter(context: SparkContext) -> Iterator[None]:
     """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep."""
     before = context.pythonExec
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
     try:
         yield

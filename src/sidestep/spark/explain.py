@@ -40,13 +40,15 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     notes = list(_notes(spark, state))
     working = state if state is not None and not notes else None
     scans = list(inspector.scans(execution.executedPlan()))
-    return Explanation(tuple(_reports(inspector, working, parsed, scans)), tuple(notes), state.last_problem if state else "")
+    return Explanation(
+        tuple(_reports(inspector, working, parsed, scans)), tuple(notes), state.last_problem if state else ""
+    )
 
 
 def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
     if state is None:
         yield "sidestep is not enabled in this session, so nothing is skipped: call sidestep.enable(spark)."
-    elif spark.conf.get("spark.sidestep.enabled", "true") != "true":
+    elif str(spark.conf.get("spark.sidestep.enabled", "true")).lower() == "false":
         yield "spark.sidestep.enabled is false, so nothing is skipped: SET spark.sidestep.enabled=true."
 
 

@@ -88,9 +88,7 @@ class Indexes:
 
     def _send(self, opened: OpenIndex) -> None:
         files = opened.index.files
-        paths, numbers = packed_keys(
-            files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy()
-        )
+        paths, numbers = packed_keys(files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy())
         self._rule.putKeys(opened.id, opened.root, paths, numbers)
 
     def close(self) -> None:
@@ -102,7 +100,7 @@ class Indexes:
 
 
 def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
-    """Keys in the form in which Java takes them: paths joined by NUL, sizes and times interleaved, big-endian, base64."""
+    """Keys in the form in which Java takes them: paths joined by NUL; sizes and times in turn, big-endian, base64."""
     numbers = np.stack([np.asarray(sizes, np.int64), np.asarray(times, np.int64)], axis=1).astype(">i8")
     return "\0".join(paths), base64.b64encode(numbers.tobytes()).decode("ascii")
 

@@ -76,7 +76,9 @@ class _Reader:
                 key=node["ids"],
                 table=node["table"],
                 roots=tuple(node["roots"]),
-                columns=tuple((str(number), Column(column, parse_type(kind))) for number, column, kind in node["columns"]),
+                columns=tuple(
+                    (str(number), Column(column, parse_type(kind))) for number, column, kind in node["columns"]
+                ),
                 partitions=frozenset(node["partitions"]),
                 reason=node.get("reason"),
             )
@@ -103,7 +105,9 @@ class _Reader:
                 return Not(self.predicate(part))
             case ["?", text, identity, deterministic, numbers]:
                 depends = None if identity is None else f"{identity}|{self.depends}"
-                return Opaque(text, tuple(self._bases(numbers)), depends, deterministic, "not a form that sidestep knows")
+                return Opaque(
+                    text, tuple(self._bases(numbers)), depends, deterministic, "not a form that sidestep knows"
+                )
         known = self._known(e)
         return known if known is not None else Opaque(json.dumps(e), tuple(self._mentioned(e)), None)
 

@@ -171,7 +171,7 @@ public final class FileIndexes {
 
     /** Delta never writes a file twice under one name: what its log lists needs no second look. */
     private boolean immutable() {
-      return base instanceof SnapshotFiles || base.getClass().getName().startsWith("org.apache.spark.sql.delta.");
+      return base instanceof SnapshotFiles;
     }
 
     public scala.collection.immutable.Seq listFiles(

@@ -75,7 +75,9 @@ public final class PlanWriter {
     } else if (plan instanceof Join) {
       Join join = (Join) plan;
       out.append(",\"type\":");
-      string(join.joinType().sql());
+      // An existence join has no SQL of its own: asked for it, Spark throws.
+      string(join.joinType() instanceof org.apache.spark.sql.catalyst.plans.ExistenceJoin
+          ? "EXISTENCE" : join.joinType().sql());
       if (join.condition().isDefined()) {
         out.append(",\"if\":");
         predicate((Expression) join.condition().get());
@@ -116,10 +118,8 @@ public final class PlanWriter {
 
   private void scan(LogicalRelation leaf) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
-    boolean parquet = relation.fileFormat() instanceof ParquetFileFormat;
-    boolean fixed = !leaf.isStreaming();
-    boolean byName = !relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled();
-    if (parquet && fixed && byName) candidates++;
+    String reason = whyNot(leaf, relation);
+    if (reason == null) candidates++;
     out.append("{\"op\":\"scan\",\"ids\":\"").append(outputIds(leaf)).append("\",\"table\":");
     if (leaf.catalogTable().isDefined()) {
       string(((org.apache.spark.sql.catalyst.catalog.CatalogTable) leaf.catalogTable().get()).identifier()
@@ -127,13 +127,9 @@ public final class PlanWriter {
     } else {
       out.append("null");
     }
-    if (!parquet) {
+    if (reason != null) {
       out.append(",\"reason\":");
-      string("it is not Parquet but " + relation);
-    } else if (!fixed) {
-      out.append(",\"reason\":\"it is a stream\"");
-    } else if (!byName) {
-      out.append(",\"reason\":\"its columns are found by field id (spark.sql.parquet.fieldId.read.enabled)\"");
+      string(reason);
     }
     out.append(",\"roots\":[");
     List roots = list(relation.location().rootPaths());
@@ -159,6 +155,18 @@ public final class PlanWriter {
       string(fields[i].name());
     }
     out.append("]}");
+  }
+
+  private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
+    if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
+    if (leaf.isStreaming()) return "it is a stream";
+    if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
+      return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
+    }
+    if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()) {
+      return "its columns are found by field id (spark.sql.parquet.fieldId.read.enabled)";
+    }
+    return null;
   }
 
   private void leaf(LogicalPlan plan) {
