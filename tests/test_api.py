@@ -8,6 +8,9 @@ import re
 import sidestep
 
 PUBLIC = [
+    "Explanation",
+    "IndexStatus",
+    "Metrics",
     "SidestepError",
     "SidestepWarning",
     "__version__",
@@ -17,6 +20,7 @@ PUBLIC = [
     "index",
     "metrics",
     "read",
+    "status",
 ]
 
 

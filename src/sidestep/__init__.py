@@ -8,9 +8,14 @@
 
 from sidestep._version import __version__
 from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.spark import disable, enable, explain, index, metrics, read, status
+from sidestep.prune import Explanation
+from sidestep.spark import Metrics, disable, enable, explain, index, metrics, read, status
+from sidestep.store import IndexStatus
 
 __all__ = [
+    "Explanation",
+    "IndexStatus",
+    "Metrics",
     "SidestepError",
     "SidestepWarning",
     "__version__",

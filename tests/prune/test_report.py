@@ -81,4 +81,4 @@ def test_html_is_balanced_and_escaped():
 def test_the_data_is_json():
     data = json.loads(json.dumps(EXPLANATION.to_dict()))
     assert data["scans"][0]["files"] == {"total": 16, "kept": 2}
-    assert data["scans"][1]["covered"] is False
+    assert data["scans"][2]["covered"] is False

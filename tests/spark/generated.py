@@ -64,7 +64,7 @@ BEFORE_1582 = -200_000
 """Days: the year 1422, where the Julian calendar would be nine days off."""
 LONG_STRINGS = ("p" * 40, "p" * 40 + "a", "p" * 40 + "\U0010ffff", "p" * 31 + "é", "p" * 31 + "ébc", "\U0010ffff" * 12)
 FOLDERS = (
-    "1", "01", "-1", "1.5", "7", "abc", "A", "é", "a b", "2020-01-01", "2021-02-03", "2020-01-01 12:00:00", "true",
+    "1", "01", "-1", "1.5", "7", "abc", "A", "a%b", "a b", "2020-01-01", "2021-02-03", "2020-01-01 12:00:00", "true",
     "9223372036854775808", "NaN", "1e3", None,
 )  # fmt: skip
 
@@ -82,12 +82,19 @@ class Generated:
 
 
 @st.composite
-def tables(draw: st.DrawFn, spark: SparkSession, root: Path) -> Generated:
-    """A table of a few columns in up to dozens of files, some of whose columns have tight ranges per file."""
+def tables(draw: st.DrawFn, spark: SparkSession, root: Path, like: Generated | None = None) -> Generated:
+    """A table of a few columns in up to dozens of files, some of whose columns have tight ranges per file.
+
+    One that is ``like`` another shares two columns' types and most of their values with it, so that they join.
+    """
     types = draw(st.lists(st.sampled_from(TYPES), min_size=2, max_size=4))
+    shared = [column.type for column in like.columns if column.type in TYPES] if like else []
+    types = [*shared[:2], *types[len(shared[:2]) :]]
     twins = [type for type in types if draw(st.booleans())]
     names = {f"c{number}": type for number, type in enumerate([*types, *twins])}
     pools = {name: draw(_some_values(type)) for name, type in names.items()}
+    for name, type in names.items() if like else ():
+        pools[name] += (like.pool.get(type, [])[::3] if like else [])[:8]
     chance = random.Random(draw(st.integers(0, 2**32), label="seed"))
     files = draw(st.sampled_from([1, 2, 4, 8, 12, 24]), label="files")
     rows = files * draw(st.integers(1, 6), label="rows per file")
@@ -96,13 +103,16 @@ def tables(draw: st.DrawFn, spark: SparkSession, root: Path) -> Generated:
     by_spark = draw(st.integers(0, 3), label="written by Spark if 0") == 0
     table = pa.table({"rid": pa.array(range(rows), pa.int64())} | {n: _array(columns[n], t) for n, t in names.items()})
     texts = draw(st.lists(st.sampled_from(FOLDERS), min_size=1, max_size=4)) if folders else []
+    written = [name for name, type in names.items() if type != BINARY] or ["rid"]
     if by_spark:
-        _write_by_spark(spark, table, root, files, chance, [draw(st.sampled_from(list(names)))] if folders else [])
+        _write_by_spark(spark, table, root, files, [draw(st.sampled_from(written))] if folders else [])
     else:
         options = draw(_WRITER_OPTIONS)
         _write_by_arrow(table, root, files, chance, folders, texts, options, draw(st.integers(0, 5)) == 0)
     schema = spark.read.parquet(str(root)).schema
-    seen = tuple(Column(f.name, parse_type(f.dataType.simpleString())) for f in schema if f.name != "rid")
+    # A partition column that is NULL in all folders has no type (void), so nothing can be asked of it.
+    typed = ((f.name, parse_type(f.dataType.simpleString())) for f in schema if f.name != "rid")
+    seen = tuple(Column(name, type) for name, type in typed if type.ordered)
     pool: dict[DataType, list[Value]] = {}
     for name, type in names.items():
         for value in pools[name]:
@@ -186,20 +196,23 @@ def _write_by_arrow(
         folder = root
         for level in range(folders):
             text = chance.choice(texts)
-            folder /= f"part{level}=" + ("__HIVE_DEFAULT_PARTITION__" if text is None else text.replace(":", "%3A"))
+            folder /= f"part{level}=" + (
+                "__HIVE_DEFAULT_PARTITION__" if text is None else text.replace("%", "%25").replace(":", "%3A")
+            )
         write_file(folder / f"f{number}.parquet", part, **options)
 
 
-def _write_by_spark(
-    spark: SparkSession, table: pa.Table, root: Path, files: int, chance: random.Random, by: list[str]
-) -> None:
+def _write_by_spark(spark: SparkSession, table: pa.Table, root: Path, files: int, by: list[str]) -> None:
     source = root.with_name(root.name + "-source")
     write_file(source / "all.parquet", table)
     frame = spark.read.parquet(str(source)).repartitionByRange(files, "rid")
     if by:
-        # The rows' own values in the folder names: as Spark escapes them, and as it infers their types.
-        frame = frame.selectExpr("*", f"{by[0]} AS part0")
-    frame.write.partitionBy("part0" if by else []).parquet(str(root))
+        # The rows' own values in the folder names: as Spark escapes them, and as it infers their types. In ASCII:
+        # a Java machine in the POSIX locale cannot make other names.
+        frame = frame.selectExpr("*", f"regexp_replace(CAST({by[0]} AS STRING), '[^ -~]', '?') AS part0")
+        frame.write.partitionBy("part0").parquet(str(root))
+    else:
+        frame.write.parquet(str(root))
     for path in root.rglob("*.parquet"):
         set_age(path, 10)
 
@@ -235,8 +248,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{c} LIKE 'a/%%' ESCAPE '/'",
         "trim({c}) = ''",
     ),
-    "integral": ("{c} % 2 = 0", "try_add({c}, {c}) > 0", "abs(cast({c} AS DECIMAL(20, 0))) = 3", "{c} > 1.5", "{c} = '1'"),
-    "floating": ("abs({c}) > 1", "isnan({c})", "nanvl({c}, 1) = 1", "round({c}) = 1", "try_cast({c} AS INT) = 1", "{c} <> 0"),
+    "integral": (
+        "{c} % 2 = 0", "try_add({c}, {c}) > 0", "abs(cast({c} AS DECIMAL(20, 0))) = 3", "{c} > 1.5", "{c} = '1'",
+    ),
+    "floating": (
+        "abs({c}) > 1", "isnan({c})", "nanvl({c}, 1) = 1", "round({c}) = 1", "try_cast({c} AS INT) = 1", "{c} <> 0",
+    ),
     "decimal": ("try_add({c}, {c}) > 0", "abs({c}) < 1", "try_cast({c} AS INT) = 1", "{c} > 0.05", "{c} < 1e0"),
     "date": ("year({c}) = 2020", "month({c}) = 1", "{c} > TIMESTAMP '2020-01-01'", "date_format({c}, 'yyyy') = '1970'"),
     "timestamp": (

@@ -10,7 +10,6 @@ from sidestep.predicate.nodes import (
     Comparison,
     In,
     IsNull,
-    Literal,
     Match,
     MatchKind,
     Not,
@@ -64,17 +63,20 @@ def spark_literal(value: Value | None, type: DataType) -> str:
     """A constant expression that folds to exactly this value of exactly this type."""
     if value is None:
         return f"CAST(NULL AS {type})"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
     match type.kind:
         case Kind.BOOLEAN:
             return str(value).upper()
         case Kind.STRING:
             return f"CAST(X'{str(value).encode().hex()}' AS STRING)"
-        case Kind.BINARY if isinstance(value, bytes):
-            return f"X'{value.hex()}'"
         case Kind.DATE:
             return f"DATE_FROM_UNIX_DATE({value})"
         case Kind.TIMESTAMP:
             return f"TIMESTAMP_MICROS(CAST('{max(int(value), EARLIEST)}' AS BIGINT))"
         case Kind.TIMESTAMP_NTZ:
             return f"TIMESTAMPADD(MICROSECOND, CAST('{value}' AS BIGINT), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+        case Kind.DECIMAL:
+            # The neighbour of a largest decimal is beyond its type: NULL, where a cast would fail the query.
+            return f"TRY_CAST('{value}' AS {type})"
     return f"CAST('{value}' AS {type})"

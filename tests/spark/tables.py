@@ -81,7 +81,7 @@ def switched_off(spark: SparkSession):
 
 
 def files_read(df: DataFrame) -> list[list[str]]:
-    """The names of the files that each scan of a query read, without their ending; scans in the order of their names."""
+    """The names of the files that each scan of a query read, without their ending; scans in the order of these."""
     return sorted(sorted(Path(path).stem for path in scan.paths) for scan in sidestep.metrics(df).scans)
 
 

@@ -8,6 +8,7 @@ import shutil
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,11 +24,11 @@ ALL = names(range(4))
 
 
 @pytest.fixture
-def t(spark, tmp_path) -> Path:
+def t(spark, tmp_path):
     """Four indexed files of ten ids each."""
     root = tmp_path / "t"
     for file in range(4):
-        write_file(root / f"f{file}.parquet", decade(file))
+        write_file(root / f"f{file}.parquet", decade(file), compression="none")
     sidestep.index(spark, str(root))
     return root
 
@@ -135,9 +136,10 @@ def test_a_file_rewritten_in_place_after_spark_listed_it_is_read(spark, enabled,
     frame = spark.read.parquet(str(t))
     assert frame.where("id < 5").count() == 5
     if same_size:
+        assert (t / "f0.parquet").stat().st_size == (t / "f3.parquet").stat().st_size
         shutil.copyfile(t / "f0.parquet", t / "f3.parquet")
     else:
-        pq.write_table(decade(0), t / "f3.parquet", compression="none")
+        pq.write_table(decade(0), t / "f3.parquet", use_dictionary=False)
     with switched_off(spark):
         expected = frame.where("id < 5").count()
     assert expected == 10
@@ -250,9 +252,9 @@ def test_a_damaged_data_file_does_not_stop_the_others_from_being_indexed(spark, 
 
 
 def test_a_missing_path_is_said_to_be_missing(spark, tmp_path):
-    with pytest.raises(SidestepError, match="nothing at .*nowhere"):
+    with pytest.raises(SidestepError, match=r"nothing at .*nowhere"):
         sidestep.index(spark, str(tmp_path / "nowhere"))
-    with pytest.raises(SidestepError, match="nothing at .*nowhere"):
+    with pytest.raises(SidestepError, match=r"nothing at .*nowhere"):
         sidestep.read(spark, str(tmp_path / "nowhere"))
     with pytest.raises(SidestepError):
         sidestep.index(spark, "no_such_table")
@@ -272,8 +274,8 @@ def test_an_unknown_column_is_named(spark, t):
         sidestep.index(spark, str(t), columns=["id", "nope"])
 
 
-def test_a_spark_connect_session_is_refused_with_a_way_out(monkeypatch):
-    remote = SimpleNamespace(version="4.3.0", client=object())
+def test_a_spark_connect_session_is_refused_with_a_way_out():
+    remote: Any = SimpleNamespace(version="4.3.0", client=object())
     for call in (check_session, sidestep.enable):
         with pytest.raises(SidestepError, match=r"Spark Connect.*remote"):
             call(remote)
@@ -281,8 +283,9 @@ def test_a_spark_connect_session_is_refused_with_a_way_out(monkeypatch):
 
 @pytest.mark.parametrize("version", ["3.5.1", "4.2.0", "5.0.0"])
 def test_another_version_of_spark_is_refused_with_a_way_out(version):
+    session: Any = SimpleNamespace(version=version, _jsparkSession=object())
     with pytest.raises(SidestepError, match=rf"runs Spark {version}.*pip install"):
-        check_session(SimpleNamespace(version=version, _jsparkSession=object()))
+        check_session(session)
 
 
 # ---- the rule itself

@@ -17,7 +17,7 @@ ALL = list(range(10))
 
 
 @pytest.fixture(scope="module")
-def t(spark, tmp_path_factory) -> Path:
+def t(spark, tmp_path_factory):
     """Ten files f0 to f9 of ten rows: file f holds the ids from 10 f to 10 f + 9, and all else follows the id."""
     root = tmp_path_factory.mktemp("skipping") / "t"
     for file in ALL:

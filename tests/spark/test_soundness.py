@@ -1,4 +1,4 @@
-"""Skipping on equals skipping off, on random tables of all types with random predicates, even if what was skipped is gone.
+"""Skipping on equals skipping off, whatever the table and the predicate, even if what was skipped is gone.
 
 Each example makes one table and asks it many questions in one query: a UNION ALL whose branches are the WHERE clauses,
 each pruned as a scan of its own. The rows of a table are numbered, so their numbers tell results apart.
@@ -28,8 +28,10 @@ QUESTIONS = 14
 
 def trying(examples: int) -> settings:
     """So many examples in a hundred of the profile's; not shrunk, since the message says it all and Spark is slow."""
+    profile = settings.default
+    assert profile is not None
     return settings(
-        max_examples=settings.default.max_examples * examples // 100,
+        max_examples=profile.max_examples * examples // 100,
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),
         database=None,

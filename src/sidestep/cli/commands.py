@@ -98,15 +98,13 @@ def status(
     table: TablePath,
     index_dir: IndexDir = None,
     tables: Tables = None,
-    master: Master = LOCAL,
-    conf: Conf = None,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Show how much of a table is indexed, which columns, and how big the index is."""
     path = _pairs("--table", tables).get(table, table)
-    with _session(master, conf, verbose) as spark:
-        found = sidestep.status(spark, path, index_dir=index_dir)
+    with plain_messages(verbose):
+        found = sidestep.status(None, path, index_dir=index_dir)
         if json:
             print_json(status_data(found))
         else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
+from sidestep.prune.report import Explanation
 from sidestep.prune.static import ScanFilter, scan_filters
 
 __all__ = [
+    "Explanation",
     "Filter",
     "Join",
     "JoinType",

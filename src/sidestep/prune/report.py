@@ -105,10 +105,7 @@ class Explanation:
         return Group(*self._parts())
 
     def __str__(self) -> str:
-        console = Console(width=120, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+        return as_text(self)
 
     def _parts(self) -> Iterator[RenderableType]:
         """Two tables that fit 80 columns: how much each scan reads, and what each condition did for it."""
@@ -245,6 +242,14 @@ def counted(count: int, thing: str) -> str:
     ('1 file', '2,000 files')
     """
     return f"{count:,} {thing}{'s' * (count != 1)}"
+
+
+def as_text(what: RenderableType) -> str:
+    """What rich would print, without colour."""
+    console = Console(width=120, color_system=None)
+    with console.capture() as capture:
+        console.print(what)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
 
 
 def size_text(size: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sidestep.spark.collect import index, status
 from sidestep.spark.explain import explain
-from sidestep.spark.metrics import metrics
+from sidestep.spark.metrics import Metrics, metrics
 from sidestep.spark.relation import read
 from sidestep.spark.session import disable, enable
 
-__all__ = ["disable", "enable", "explain", "index", "metrics", "read", "status"]
+__all__ = ["Metrics", "disable", "enable", "explain", "index", "metrics", "read", "status"]

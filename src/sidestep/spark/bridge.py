@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 
 SOURCES = ("PlanWriter", "FileIndexes", "PruneRule", "Inspector")
+ON_DEMAND = ("LogAnalyzer", "Recorder")
+"""Compiled when first asked for: they see all of the others, and most sessions need neither."""
 SUPPORTED_SPARK = ("4.3",)
 
 _lock = threading.Lock()
@@ -33,7 +35,7 @@ class Bridge:
 
     def new(self, name: str, *arguments: Any) -> Any:
         """An instance of one of sidestep's classes, by its first constructor."""
-        constructor = self._classes[name].getConstructors()[0]
+        constructor = _class_of(self.jvm, self._classes, name).getConstructors()[0]
         return constructor.newInstance(self._array(arguments))
 
     def factory(self) -> Any:
@@ -66,18 +68,27 @@ def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if id(gateway) not in _compiled:
             loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            classes = {}
+            classes: dict[str, Any] = {}
             for name in SOURCES:
-                source = importlib.resources.files("sidestep.spark").joinpath("java", f"{name}.java").read_text()
-                compiler = jvm.org.codehaus.janino.SimpleCompiler()
-                compiler.setParentClassLoader(loader)
-                try:
-                    compiler.cook(source)
-                except Exception as problem:
-                    raise SidestepError(
-                        f"sidestep could not compile {name}.java against this Spark: {problem}"
-                    ) from problem
-                loader = compiler.getClassLoader()
-                classes[name] = loader.loadClass(f"sidestep.{name}")
+                classes[name] = _compile(jvm, name, loader)
+                loader = classes[name].getClassLoader()
             _compiled[id(gateway)] = classes
         return _compiled[id(gateway)]
+
+
+def _class_of(jvm: Any, classes: dict[str, Any], name: str) -> Any:
+    with _lock:
+        if name not in classes and name in ON_DEMAND:
+            classes[name] = _compile(jvm, name, classes[SOURCES[-1]].getClassLoader())
+        return classes[name]
+
+
+def _compile(jvm: Any, name: str, loader: Any) -> Any:
+    source = importlib.resources.files("sidestep.spark").joinpath("java", f"{name}.java").read_text()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    try:
+        compiler.cook(source)
+    except Exception as problem:
+        raise SidestepError(f"sidestep could not compile {name}.java against this Spark: {problem}") from problem
+    return compiler.getClassLoader().loadClass(f"sidestep.{name}")

@@ -54,9 +54,12 @@ def index(
     return store_status(snapshot, index_dir)
 
 
-def status(spark: SparkSession, table: str, *, index_dir: str | None = None) -> IndexStatus:
-    """What of the table at a path (or of a name in the catalog) is indexed, and how big its index is."""
-    return store_status(resolve(spark, table), index_dir)
+def status(spark: SparkSession | None, table: str, *, index_dir: str | None = None) -> IndexStatus:
+    """What of the table at a path (or of a name in the catalog) is indexed, and how big its index is.
+
+    A path needs no Spark: ``spark`` may be None then.
+    """
+    return store_status(table if spark is None else resolve(spark, table), index_dir)
 
 
 def column_types(

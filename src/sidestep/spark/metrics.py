@@ -6,7 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from rich import box
+from rich.table import Table
 
+from sidestep.prune.report import as_text, size_text
 from sidestep.spark.bridge import Bridge
 
 
@@ -45,6 +48,17 @@ class Metrics:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def __rich__(self) -> Table:
+        table = Table("scan", box=box.SIMPLE_HEAD, title="What was read", title_justify="left")
+        for heading in ("files", "rows", "bytes"):
+            table.add_column(heading, justify="right")
+        for scan in self.scans:
+            table.add_row(scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes))
+        return table
+
+    def __str__(self) -> str:
+        return as_text(self)
 
 
 def metrics(df: DataFrame) -> Metrics:

@@ -20,10 +20,19 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class PlanWriter {
   private final StringBuilder out = new StringBuilder(4096);
   private final ArrayList subqueries = new ArrayList();
+  /** Ids of the columns that the query needs, or null where scans are written with all they have. */
+  private final java.util.HashSet needed;
   /** How many scans there are that could be pruned. */
   public int candidates = 0;
 
   public PlanWriter(LogicalPlan plan) {
+    this(plan, false);
+  }
+
+  /** usedOnly: write of each scan only the columns that the query needs. */
+  public PlanWriter(LogicalPlan plan, boolean usedOnly) {
+    needed = usedOnly ? new java.util.HashSet() : null;
+    if (usedOnly) need(plan, true);
     org.apache.spark.sql.internal.SQLConf conf = plan.conf();
     out.append("{\"depends\":");
     string(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled() + "|case=" + conf.caseSensitiveAnalysis()
@@ -58,6 +67,26 @@ public final class PlanWriter {
     return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) scalaSeq);
   }
 
+  // ---- which columns are needed
+
+  /** What operators refer to, and whole outputs where columns go on by position (Union) or leave the query (its root). */
+  private void need(LogicalPlan plan, boolean whole) {
+    if (whole) need(plan.output());
+    need(plan.references().toSeq());
+    List inside = list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) need((LogicalPlan) inside.get(i), true);
+    boolean passed = plan instanceof Union || plan instanceof CTERelationDef || plan instanceof UnionLoop
+        || plan instanceof Command;
+    List children = list(plan.children());
+    for (int i = 0; i < children.size(); i++) need((LogicalPlan) children.get(i), passed);
+  }
+
+  private void need(Object attributes) {
+    for (java.util.Iterator it = list(attributes).iterator(); it.hasNext();) {
+      needed.add(Long.valueOf(((Attribute) it.next()).exprId().id()));
+    }
+  }
+
   // ---- operators
 
   private void node(LogicalPlan plan) {
@@ -90,7 +119,11 @@ public final class PlanWriter {
         NamedExpression column = (NamedExpression) columns.get(i);
         Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
         out.append('[').append(column.exprId().id()).append(',');
-        if (!operand(source)) out.append("null");
+        int mark = out.length();
+        if (!operand(source)) {
+          out.setLength(mark);
+          out.append("null");
+        }
         out.append(']');
       }
       out.append(']');
@@ -139,9 +172,12 @@ public final class PlanWriter {
     }
     out.append("],\"columns\":[");
     List columns = list(leaf.output());
+    boolean first = true;
     for (int i = 0; i < columns.size(); i++) {
       Attribute column = (Attribute) columns.get(i);
-      out.append(i > 0 ? ",[" : "[").append(column.exprId().id()).append(',');
+      if (needed != null && !needed.contains(Long.valueOf(column.exprId().id()))) continue;
+      out.append(first ? "[" : ",[").append(column.exprId().id()).append(',');
+      first = false;
       string(column.name());
       out.append(',');
       // Files from before the column was added hold no value of it, and Spark reads its default there: not a NULL.
@@ -417,7 +453,7 @@ public final class PlanWriter {
     quote(text, out);
   }
 
-  static void quote(String text, StringBuilder out) {
+  public static void quote(String text, StringBuilder out) {
     out.append('"');
     for (int i = 0; i < text.length(); i++) {
       char c = text.charAt(i);
