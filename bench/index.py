@@ -49,7 +49,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         finally:
             shutil.rmtree(target)
 
-    result = race({"scan": scan, "index": lambda: index(True), "index, all data": lambda: index(False)}, runs=args.runs)
+    result = race(
+        {"scan": scan, "index": lambda: index(True), "index, all data": lambda: index(False)},
+        runs=args.runs,
+        warmups=min(1, args.runs - 1),
+    )
     console.print(result.table(f"TPC-H SF {args.sf:g}, all tables, all columns"))
     table = Table(title="Index size")
     for heading in ("table", "files", "row groups", "data bytes", "index bytes", "share"):

@@ -196,9 +196,8 @@ def _write_by_arrow(
         folder = root
         for level in range(folders):
             text = chance.choice(texts)
-            folder /= f"part{level}=" + (
-                "__HIVE_DEFAULT_PARTITION__" if text is None else text.replace("%", "%25").replace(":", "%3A")
-            )
+            name = "__HIVE_DEFAULT_PARTITION__" if text is None else text.replace("%", "%25").replace(":", "%3A")
+            folder /= f"part{level}={name}"
         write_file(folder / f"f{number}.parquet", part, **options)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,16 +45,6 @@ def with_only(root: Path, kept: Iterable[str], target: Path) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         os.link(path, copy)
     return target
-
-
-def remove_skipped(root: Path, df: DataFrame) -> int:
-    """Delete the files that a query did not read, and say how many; the index goes as well."""
-    kept = {path for scan in sidestep.metrics(df).scans for path in scan.paths}
-    gone = [path for path in data_files(root) if str(path) not in kept]
-    for path in gone:
-        path.unlink()
-    shutil.rmtree(root / "_sidestep", ignore_errors=True)
-    return len(gone)
 
 
 @contextmanager

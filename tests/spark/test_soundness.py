@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
@@ -47,7 +47,6 @@ class Tally:
     skipped: int = 0
     cases_with_skips: int = 0
     matching: int = 0
-    skips_by_kind: Counter[str] = field(default_factory=Counter)
 
 
 def check(spark: SparkSession, table: Generated, asked: list[str], tally: Tally) -> None:

@@ -7,7 +7,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +50,19 @@ class Indexes:
         self._slots: dict[str, _Slot] = {}
         self._lock = threading.RLock()
 
-    def find(self, root: str) -> OpenIndex | None:
-        """The index that covers this folder or file: its own, or the nearest one above it."""
-        for candidate in _upwards(root):
-            opened = self._at(candidate)
-            if opened is not None:
-                return opened
-        return None
+    def find(self, roots: Iterable[str]) -> list[OpenIndex]:
+        """The distinct indexes that cover these folders or files: for each its own, or the nearest one above it."""
+        looked: dict[str, OpenIndex | None] = {}
+        found: dict[str, OpenIndex] = {}
+        for root in roots:
+            for candidate in _upwards(root):
+                if candidate not in looked:
+                    looked[candidate] = self._at(candidate)
+                opened = looked[candidate]
+                if opened is not None:
+                    found[opened.id] = opened
+                    break
+        return list(found.values())
 
     def _at(self, root: str) -> OpenIndex | None:
         with self._lock:

@@ -98,10 +98,7 @@ class Planner:
 
     def covering(self, scan: Scan) -> list[OpenIndex]:
         """The distinct indexes of the folders that a scan reads."""
-        if self.indexes is None:
-            return []
-        found = (self.indexes.find(root) for root in scan.roots)
-        return list({index.id: index for index in found if index is not None}.values())
+        return [] if self.indexes is None else self.indexes.find(scan.roots)
 
     class Java:
         implements = ("java.util.function.Function",)

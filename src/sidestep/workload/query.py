@@ -13,12 +13,14 @@ class Statement:
 
     sql: str
     time: float | None = None
-    """When it ran, in seconds since 1970, if the log says so."""
+    """When it (first) ran, in seconds since 1970, if the log says so."""
     count: int = 1
     """How often it ran."""
     user: str | None = None
     source: str = ""
     """Where it stands, for messages: file and line."""
+    last_time: float | None = None
+    """When it ran last, if ``count`` stands for runs at several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Query:
     rows: int | None = None
     """Rows that its scans delivered, if it was recorded."""
     bytes: int | None = None
+    last_time: float | None = None
+    """When it ran last, if ``count`` stands for runs at several times."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,244 @@
+"""One spelling for what people write in many: the form in which predicates are compared, counted and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sidestep.predicate import (
+    FALSE,
+    HOLDS_ALWAYS,
+    TRUE,
+    All,
+    And,
+    Any,
+    Cast,
+    Column,
+    Comparison,
+    Formula,
+    Holds,
+    In,
+    Interval,
+    IntervalSet,
+    IsNull,
+    Kind,
+    Literal,
+    Match,
+    Not,
+    Op,
+    Opaque,
+    Or,
+    Predicate,
+    Within,
+    atoms,
+    normalize,
+    sort_key,
+    to_dict,
+)
+from sidestep.predicate.columns import columns_of
+from sidestep.predicate.nodes import opened
+
+_OPPOSITE = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
+_FLOATING = frozenset({Kind.FLOAT, Kind.DOUBLE})
+
+
+def canonical(predicate: Predicate) -> Predicate:
+    """The predicate in one fixed spelling, TRUE for exactly the same rows.
+
+    Contract: the order of operands, of an IN list and of the parts of AND and OR, repeats among them, NOT before a
+    comparison, ``a = 1 OR a = 2`` for ``a IN (1, 2)``, and a NULL in a list make no difference. The constants and the
+    comparison stay as they were written, since people will read them: two predicates are equal "if all their components
+    are equal, including the columns, the constants and the filtering condition" (thesis, 3.3.1). That ``x > 5`` is
+    ``x >= 6`` for integers is for subsumption to find. Applied twice it changes nothing more.
+
+    Only TRUE counts, as in a WHERE: where the predicate is FALSE the result may be NULL, and the other way round.
+
+    >>> from sidestep.predicate import INTEGER, compare, one_of, sql
+    >>> a = Column("a", INTEGER)
+    >>> sql(canonical(Or((compare(a, "=", 2), one_of(a, [3, 1])))))
+    'a IN (1, 2, 3)'
+    """
+    return _spelled(predicate, True)
+
+
+def key(predicate: Predicate) -> str:
+    """A text by which predicates are ordered and told apart: their whole written form."""
+    return json.dumps(to_dict(predicate), sort_keys=True, separators=(",", ":"))
+
+
+def repeatable(predicate: Predicate) -> bool:
+    """Whether two such predicates mean the same: nothing random in it, nothing whose meaning could not be had."""
+    return all(atom.opaque.identified for atom in atoms(normalize(predicate)) if isinstance(atom, Holds))
+
+
+def written(column: Column, ranges: IntervalSet) -> tuple[Predicate, ...]:
+    """Predicates whose conjunction says that the column's value lies in the ranges: one per end of a single range.
+
+    >>> from sidestep.predicate import INTEGER, sql
+    >>> [sql(p) for p in written(Column("a", INTEGER), IntervalSet(INTEGER, (Interval(1, 15),)))]
+    ['a >= 1', 'a <= 15']
+    """
+    if ranges.is_full:
+        return (Not(IsNull(column)),)
+    if ranges.is_empty:
+        return (FALSE,)
+    if all(interval.is_point for interval in ranges.intervals):
+        values = tuple(Literal(interval.low, column.type) for interval in ranges.intervals)
+        return (canonical(In(column, values)),)
+    parts = [_bounds(column, interval) for interval in ranges.intervals]
+    return parts[0] if len(parts) == 1 else (canonical(Or(tuple(And(part) for part in parts))),)
+
+
+def _bounds(column: Column, interval: Interval) -> tuple[Predicate, ...]:
+    if interval.is_point:
+        return (Comparison(Op.EQ, column, Literal(interval.low, column.type)),)
+    found: list[Predicate] = []
+    if interval.low is not None:
+        found.append(Comparison(Op.GE if interval.low_closed else Op.GT, column, Literal(interval.low, column.type)))
+    if interval.high is not None:
+        found.append(Comparison(Op.LE if interval.high_closed else Op.LT, column, Literal(interval.high, column.type)))
+    return tuple(found)
+
+
+def necessary_ranges(formula: Formula) -> dict[Column, IntervalSet]:
+    """For each column that every way to make the formula hold restricts: the values it may have.
+
+    >>> from sidestep.predicate import INTEGER, compare, conjunction, disjunction, sql
+    >>> a, b = Column("a", INTEGER), Column("b", INTEGER)
+    >>> both = disjunction(conjunction(compare(a, "=", 1), compare(b, "=", 2)), compare(a, "=", 7))
+    >>> [sql(Within(column, ranges)) for column, ranges in necessary_ranges(normalize(both)).items()]
+    ['a IN (1, 7)']
+    """
+    match formula:
+        case Within(column=column, ranges=ranges):
+            return {column: ranges}
+        case All(children=children):
+            found: dict[Column, IntervalSet] = {}
+            for child in children:
+                for column, ranges in necessary_ranges(child).items():
+                    found[column] = found[column].intersect(ranges) if column in found else ranges
+            return found
+        case Any(children=children) if children:
+            ways = [necessary_ranges(child) for child in children]
+            shared = [column for column in ways[0] if all(column in way for way in ways)]
+            return {column: IntervalSet.united(column.type, [way[column] for way in ways]) for column in shared}
+    return {}
+
+
+def _spelled(predicate: Predicate, value: bool) -> Predicate:
+    """What says "the predicate is TRUE" (or, with ``value`` False, "is FALSE")."""
+    match predicate:
+        case And() | Or():
+            kind = And if isinstance(predicate, And) is value else Or
+            parts = [_spelled(child, value) for child in opened(type(predicate), predicate)]
+            return _joined(kind, parts)
+        case Not(child=child):
+            return _spelled(child, not value)
+        case Literal(value=constant):
+            return TRUE if constant is value else FALSE
+        case Comparison():
+            return _comparison(predicate, value)
+        case In():
+            return _in(predicate, value)
+        case Opaque():
+            spelled: Predicate = replace(predicate, reason="")
+        case Match() | IsNull() | Column():
+            spelled = predicate
+    return spelled if value else Not(spelled)
+
+
+def _joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
+    neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
+    found = [inner for part in parts for inner in opened(kind, part) if inner != neutral]
+    if absorbing in found:
+        return absorbing
+    if kind is Or:
+        found = _listed(found)
+    ordered = sorted((key(part), position) for position, part in enumerate(found))
+    kept: list[Predicate] = []
+    last = None
+    for text, position in ordered:
+        # rand() < 0.5, twice, is not once.
+        if text != last or not repeatable(found[position]):
+            kept.append(found[position])
+        last = text
+    if len(kept) < 2:
+        return kept[0] if kept else neutral
+    return kind(tuple(kept))
+
+
+def _listed(parts: list[Predicate]) -> list[Predicate]:
+    """The parts of an OR with its equalities on one operand gathered into a list."""
+    lists: dict[Column | Cast, list[Literal]] = {}
+    others: list[Predicate] = []
+    for part in parts:
+        match part:
+            # Whether a list of floats finds -0.0 is not certain, so equalities on floats stay alone.
+            case Comparison(op=Op.EQ, left=Column() | Cast() as operand, right=Literal() as constant) if (
+                operand.type.kind not in _FLOATING
+            ):
+                lists.setdefault(operand, []).append(constant)
+            case In(operand=operand, values=values) if operand.type.kind not in _FLOATING:
+                lists.setdefault(operand, []).extend(values)
+            case _:
+                others.append(part)
+    return others + [_in(In(operand, tuple(values)), True) for operand, values in lists.items()]
+
+
+def _in(membership: In, value: bool) -> Predicate:
+    operand = membership.operand
+    known = [constant for constant in membership.values if constant.value is not None]
+    if not known or (not value and len(known) < len(membership.values)):
+        return FALSE
+    if not operand.type.ordered:
+        spelled = In(operand, tuple(sorted(set(known), key=lambda constant: repr(constant.value))))
+        return spelled if value else Not(spelled)
+    distinct = {sort_key(constant.value): constant for constant in map(_plain, known) if constant.value is not None}
+    values = tuple(distinct[position] for position in sorted(distinct))
+    if len(values) == 1:
+        return _comparison(Comparison(Op.EQ, operand, values[0]), value)
+    return In(operand, values) if value else Not(In(operand, values))
+
+
+def _comparison(comparison: Comparison, value: bool) -> Predicate:
+    op, left, right = comparison.op, comparison.left, comparison.right
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return TRUE if normalize(comparison if value else Not(comparison)) == HOLDS_ALWAYS else FALSE
+    if isinstance(left, Literal):
+        op, left, right = op.flipped, right, left
+    if isinstance(right, Literal) and not isinstance(left, Literal):
+        return _with_constant(op, left, _plain(right), value)
+    if not value and op in _OPPOSITE:
+        op, value = _OPPOSITE[op], True
+    if op in (Op.GT, Op.GE):
+        op, left, right = op.flipped, right, left
+    elif op in (Op.EQ, Op.NULL_SAFE) and repr(right) < repr(left):
+        left, right = right, left
+    spelled = Comparison(op, left, right)
+    return spelled if value else Not(spelled)
+
+
+def _with_constant(op: Op, operand: Column | Cast, constant: Literal, value: bool) -> Predicate:
+    if constant.value is None:
+        null = IsNull(operand)
+        return (null if value else Not(null)) if op is Op.NULL_SAFE else FALSE
+    if op is Op.NULL_SAFE and value:
+        op = Op.EQ
+    if op is Op.EQ and isinstance(operand, Column) and operand.type.kind is Kind.BOOLEAN:
+        return operand if constant.value is value else Not(operand)
+    if not value and op in _OPPOSITE:
+        op, value = _OPPOSITE[op], True
+    spelled = Comparison(op, operand, constant)
+    return spelled if value else Not(spelled)
+
+
+def _plain(constant: Literal) -> Literal:
+    """-0.0 as the 0.0 that it equals."""
+    negative_zero = isinstance(constant.value, float) and constant.value == 0
+    return Literal(0.0, constant.type) if negative_zero else constant
+
+
+def columns_named(predicate: Predicate) -> frozenset[Column]:
+    """The columns a predicate speaks of, each once."""
+    return frozenset(columns_of(predicate))

@@ -1,0 +1,117 @@
+"""A query's filter as the thesis wants it: a set of conjunctive predicates (3.3.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sidestep.predicate import (
+    FALSE,
+    HOLDS_ALWAYS,
+    HOLDS_NEVER,
+    TRUE,
+    And,
+    Formula,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+    Within,
+    all_of,
+    conjuncts,
+    implies,
+    normalize,
+    unsatisfiable,
+)
+from sidestep.predicate.nodes import opened
+from sidestep.workload.canonical import canonical, columns_named, key, necessary_ranges, repeatable, written
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """A filter as a conjunction, each part in its canonical form."""
+
+    predicates: frozenset[Predicate]
+    empty: bool = False
+    """Whether no row can satisfy it (``a > 5 AND a < 3``): such a query reads nothing, whatever the layout."""
+
+
+def factor(predicates: Iterable[Predicate]) -> Factored:
+    """The conjunction of the predicates as separate conjuncts: as many and as simple as can be had.
+
+    Contract: the conjunction of the result is TRUE for the same rows as that of the input, whatever the order. Nested
+    ANDs are opened. An OR gives up what all its branches share, and for each column that every branch restricts, the
+    values that some branch allows; what is then left of it stays as one more conjunct. So TPC-H's q19, three
+    alternatives of brand, container, quantity and size, gives ``p_container IN (…)`` and ``p_size <= 15``, which are the
+    same in every q19 whatever its parameters, and are features where the whole OR never is. Conjuncts on one column
+    stay apart, as they are the items that are counted. IS NOT NULL goes where another conjunct implies it.
+
+    >>> from sidestep.predicate import INTEGER, column, compare, conjunction, disjunction, sql
+    >>> a, b = column("a", INTEGER), column("b", INTEGER)
+    >>> left = conjunction(compare(a, "=", 1), compare(b, "<", 3))
+    >>> right = conjunction(compare(b, "<", 9), compare(a, "=", 1))
+    >>> sorted(sql(p) for p in factor([disjunction(left, right)]).predicates)
+    ['a = 1', 'b <= 8']
+    """
+    parts = _parts(canonical(And(tuple(predicates))))
+    formulas = {part: normalize(part) for part in parts}
+    kept = [part for part in parts if formulas[part] != HOLDS_ALWAYS]
+    whole = all_of(formulas[part] for part in kept)
+    if whole == HOLDS_NEVER or unsatisfiable(whole):
+        return Factored(frozenset(kept), empty=True)
+    return Factored(frozenset(_without_implied_presence(kept, formulas)))
+
+
+def _parts(predicate: Predicate) -> list[Predicate]:
+    """The conjuncts of a canonical predicate, ORs factored."""
+    found: list[Predicate] = []
+    for part in conjuncts(predicate):
+        found += _factored_or(part) if isinstance(part, Or) else [part]
+    return found
+
+
+def _factored_or(disjunction: Or) -> list[Predicate]:
+    branches = [_parts(branch) for branch in opened(Or, disjunction)]
+    branches = [branch for branch in branches if all_of(map(normalize, branch)) != HOLDS_NEVER]
+    if not branches:
+        return [FALSE]
+    counted = Counter(part for branch in branches for part in set(branch))
+    common = [part for part, count in counted.items() if count == len(branches) and repeatable(part)]
+    shared = set(common)
+    rests = [[part for part in branch if part not in shared] for branch in branches]
+    if not all(rests):
+        return common
+    left = canonical(Or(tuple(And(tuple(rest)) for rest in rests)))
+    if not isinstance(left, Or):
+        return common + (list(conjuncts(left)) if left != TRUE else [])
+    formula = normalize(left)
+    if isinstance(formula, Within):
+        return common + _on_one_column(left, formula)
+    bounds = [
+        bound
+        for column, ranges in necessary_ranges(formula).items()
+        if not ranges.is_full
+        for bound in written(column, ranges)
+    ]
+    return [*common, *bounds, left]
+
+
+def _on_one_column(disjunction: Or, formula: Within) -> list[Predicate]:
+    """An OR that is about one column alone: its own words if they are plain, else its ranges."""
+    plain = not any(isinstance(branch, And) for branch in disjunction.children)
+    if plain and len(formula.ranges.intervals) > 1:
+        return [disjunction]
+    return list(written(formula.column, formula.ranges))
+
+
+def _without_implied_presence(parts: list[Predicate], formulas: dict[Predicate, Formula]) -> list[Predicate]:
+    """The parts without each IS NOT NULL that Catalyst inferred from another part."""
+    kept = sorted(parts, key=key)
+    for part in tuple(kept):
+        if isinstance(part, Not) and isinstance(part.child, IsNull):
+            about = columns_named(part)
+            others = [p for p in kept if p is not part and about <= columns_named(p)]
+            if any(implies(formulas[other], formulas[part]) for other in others):
+                kept.remove(part)
+    return kept

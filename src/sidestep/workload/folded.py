@@ -1,0 +1,180 @@
+"""What a log asks of one table, folded: distinct predicates, distinct filters, and the scans that used them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.errors import SidestepError
+from sidestep.predicate import Column, Formula, Predicate, normalize
+from sidestep.workload.canonical import columns_named, key
+from sidestep.workload.factor import Factored, factor
+from sidestep.workload.query import Query, Workload
+
+MOST_PIECES = 16
+"""Into how many pieces of time the repeats of a folded query are spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A distinct predicate of a workload: an item, in the words of frequent itemset mining."""
+
+    predicate: Predicate
+    formula: Formula
+    columns: frozenset[Column]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One or more runs of a filter at one time."""
+
+    filter: int
+    weight: int
+
+
+@dataclass(frozen=True)
+class TableWorkload:
+    """One table's part of a workload.
+
+    A filter is a set of item numbers: the thesis's query, which is there a set of conjunctive predicates (3.3.1). A
+    query that reads the table twice has two filters, since each scan skips on its own. Equal filters are one, so that a
+    query repeated a million times costs as much as one. Items are numbered by their written form and filters by their
+    items, so the order of the log decides the order of the scans and nothing else.
+    """
+
+    table: str
+    items: tuple[Item, ...]
+    filters: tuple[tuple[int, ...], ...]
+    examples: tuple[str, ...]
+    """For each filter the shortest statement that has it."""
+    scans: tuple[Scan, ...]
+    """In the order of time, if every query has one, else in that of the log."""
+    unfiltered: int = 0
+    """Scans without any predicate."""
+    empty: int = 0
+    """Scans whose predicates contradict each other: they neither help nor harm."""
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.int64]:
+        """How many scans have each filter."""
+        return self.weights_of(self.scans)
+
+    def weights_of(self, scans: Iterable[Scan]) -> npt.NDArray[np.int64]:
+        """How many of these scans have each filter."""
+        found = np.zeros(len(self.filters), np.int64)
+        for scan in scans:
+            found[scan.filter] += scan.weight
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many scans have a filter that some row can satisfy."""
+        return int(self.weights.sum())
+
+
+def tables_of(workload: Workload) -> dict[str, int]:
+    """The tables that the queries read, with the number of scans, most read first."""
+    found: dict[str, int] = {}
+    for query in workload.queries:
+        for use in query.uses:
+            found[use.table] = found.get(use.table, 0) + query.count
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def of_table(workload: Workload, table: str) -> TableWorkload:
+    """The part of the workload that is about one table, factored and folded."""
+    named = tables_of(workload)
+    if table not in named:
+        known = ", ".join(named) if named else "no table at all"
+        raise SidestepError(f"No query of the log reads the table {table}; the queries read {known}.")
+    return _Folding(table).folded(workload)
+
+
+class _Folding:
+    """The numbers given out while a workload is folded."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.factored: dict[frozenset[Predicate], tuple[int, ...] | None] = {}
+        self.numbers: dict[Formula, int] = {}
+        self.items: list[Item] = []
+        self.examples: dict[tuple[int, ...], str] = {}
+
+    def folded(self, workload: Workload) -> TableWorkload:
+        scans: list[tuple[tuple[int, ...], int]] = []
+        unfiltered = empty = 0
+        for query, weight in _in_time(workload.queries):
+            for use in query.uses:
+                if use.table != self.table:
+                    continue
+                found = self._filter(use.predicates)
+                if found is None:
+                    empty += weight
+                elif not found:
+                    unfiltered += weight
+                else:
+                    scans.append((found, weight))
+                    self._show(found, query.sql)
+        order = sorted(range(len(self.items)), key=lambda number: self.items[number].key)
+        renumbered = {old: new for new, old in enumerate(order)}
+        named = {old: tuple(sorted(renumbered[number] for number in old)) for old in self.examples}
+        filters = sorted(named.values())
+        position = {numbers: at for at, numbers in enumerate(filters)}
+        examples = {position[named[old]]: sql for old, sql in self.examples.items()}
+        return TableWorkload(
+            table=self.table,
+            items=tuple(self.items[number] for number in order),
+            filters=tuple(filters),
+            examples=tuple(examples[at] for at in range(len(filters))),
+            scans=tuple(Scan(position[named[old]], weight) for old, weight in scans),
+            unfiltered=unfiltered,
+            empty=empty,
+        )
+
+    def _filter(self, predicates: frozenset[Predicate]) -> tuple[int, ...] | None:
+        """The filter's item numbers, or None if no row can satisfy it."""
+        if predicates not in self.factored:
+            whole: Factored = factor(predicates)
+            numbers = sorted({self._number(part) for part in whole.predicates})
+            self.factored[predicates] = None if whole.empty else tuple(numbers)
+        return self.factored[predicates]
+
+    def _number(self, predicate: Predicate) -> int:
+        """The item of a predicate; one formula is one item, shown in the first of its spellings by their written form."""
+        formula, text = normalize(predicate), key(predicate)
+        number = self.numbers.setdefault(formula, len(self.items))
+        if number == len(self.items):
+            self.items.append(Item(predicate, formula, columns_named(predicate), text))
+        elif text < self.items[number].key:
+            self.items[number] = Item(predicate, formula, columns_named(predicate), text)
+        return number
+
+    def _show(self, found: tuple[int, ...], sql: str) -> None:
+        known = self.examples.get(found)
+        if known is None or (not known and sql) or (sql and (len(sql), sql) < (len(known), known)):
+            self.examples[found] = sql
+
+
+def _in_time(queries: tuple[Query, ...]) -> Iterator[tuple[Query, int]]:
+    """Runs of queries in the order of time; the repeats of a folded one spread between its first and last."""
+    if not queries or any(query.time is None for query in queries):
+        yield from ((query, query.count) for query in queries)
+        return
+    runs: list[tuple[float, int, int]] = []
+    for position, query in enumerate(queries):
+        first = query.time or 0.0
+        if query.last_time is None or query.count == 1:
+            runs.append((first, position, query.count))
+            continue
+        pieces = min(query.count, MOST_PIECES)
+        for piece in range(pieces):
+            time = first + (query.last_time - first) * piece / (pieces - 1)
+            weight = query.count * (piece + 1) // pieces - query.count * piece // pieces
+            runs.append((time, position, weight))
+    for _, position, weight in sorted(runs):
+        yield queries[position], weight

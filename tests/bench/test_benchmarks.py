@@ -1,0 +1,26 @@
+"""Every benchmark runs, at a size where its figures mean nothing, and ends with the figures that it promises."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.__main__ import benchmarks, main
+
+SMOKE = {
+    "plan": (["--sf", "0.01", "--files", "60", "--runs", "1", "--threads", "2"], {"median_ms", "bytes_per_file_column"}),
+    "index": (["--sf", "0.01", "--files", "2", "--runs", "1"], {"time_ratio", "size_ratio"}),
+}
+
+
+def test_each_benchmark_has_a_smoke_run():
+    assert set(SMOKE) == set(benchmarks())
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_benchmark_ends_with_its_figures(spark, tmp_path, capsys, name):
+    arguments, keys = SMOKE[name]
+    assert main([name, *arguments, "--data", str(tmp_path)]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert keys <= last.keys()
