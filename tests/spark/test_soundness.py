@@ -98,7 +98,9 @@ def test_no_row_is_lost_whatever_the_table_and_the_predicate(spark, tmp_path):
     @trying(22)
     @given(st.data())
     def run(data: st.DataObject) -> None:
-        with spark_settings(spark, spark__sql__session__timeZone=data.draw(st.sampled_from(ZONES), label="zone")):
+        zone = data.draw(st.sampled_from(ZONES), label="zone")
+        ansi = data.draw(st.sampled_from(["true", "true", "false"]), label="ANSI mode")
+        with spark_settings(spark, spark__sql__session__timeZone=zone, spark__sql__ansi__enabled=ansi):
             table = data.draw(tables(spark, tmp_path / f"t{next(numbers)}"))
             asked = asked_of(data.draw(st.lists(questions(table), min_size=QUESTIONS, max_size=QUESTIONS)))
             note(f"table {table}")

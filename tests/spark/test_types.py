@@ -1,4 +1,4 @@
-"""Types and encodings where what a file stores is not what Spark reads: calendars, padding, collations, old timestamps."""
+"""Types and encodings where what a file stores is not what Spark reads: calendars, padding, collations, timestamps."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ ON_DEMAND = ("LogAnalyzer", "Recorder")
 SUPPORTED_SPARK = ("4.3",)
 
 _lock = threading.Lock()
-_compiled: dict[int, dict[str, Any]] = {}
+_COMPILED = "_sidestep_classes"
+"""Where the gateway keeps them: a JVM must see each class once, however often this module is loaded."""
 
 
 class Bridge:
@@ -66,14 +67,15 @@ def check_session(spark: SparkSession) -> None:
 def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        if id(gateway) not in _compiled:
+        if _COMPILED not in vars(gateway):  # hasattr would ask the JVM
             loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
             classes: dict[str, Any] = {}
             for name in SOURCES:
                 classes[name] = _compile(jvm, name, loader)
                 loader = classes[name].getClassLoader()
-            _compiled[id(gateway)] = classes
-        return _compiled[id(gateway)]
+            vars(gateway)[_COMPILED] = classes
+        found: dict[str, Any] = vars(gateway)[_COMPILED]
+        return found
 
 
 def _class_of(jvm: Any, classes: dict[str, Any], name: str) -> Any:

@@ -48,8 +48,8 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
 def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
     if state is None:
         yield "sidestep is not enabled in this session, so nothing is skipped: call sidestep.enable(spark)."
-    elif str(spark.conf.get("spark.sidestep.enabled", "true")).lower() == "false":
-        yield "spark.sidestep.enabled is false, so nothing is skipped: SET spark.sidestep.enabled=true."
+    elif str(spark.conf.get("spark.sidestep.enabled", "true")).lower() != "true":
+        yield "spark.sidestep.enabled is not true, so nothing is skipped: SET spark.sidestep.enabled=true."
 
 
 def _reports(inspector: Any, state: Enabled | None, query: Query, scans: list[Any]) -> Iterator[ScanReport]:

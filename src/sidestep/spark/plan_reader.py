@@ -50,7 +50,11 @@ UNKNOWN = DataType(Kind.OTHER)
 
 def read_plan(text: str) -> Query:
     """The query that a PlanWriter text describes."""
-    document = json.loads(text)
+    return read_document(json.loads(text))
+
+
+def read_document(document: dict[str, Any]) -> Query:
+    """The same, of a text that has been read as JSON."""
     reader = _Reader(document["depends"], list(document["plans"]))
     return Query(tuple(reader.operator(plan) for plan in document["plans"]))
 

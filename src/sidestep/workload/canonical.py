@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from sidestep.predicate import (
     FALSE,
@@ -31,6 +32,8 @@ from sidestep.predicate import (
     Or,
     Predicate,
     Within,
+    all_of,
+    any_of,
     atoms,
     normalize,
     sort_key,
@@ -63,13 +66,41 @@ def canonical(predicate: Predicate) -> Predicate:
 
 
 def key(predicate: Predicate) -> str:
-    """A text by which predicates are ordered and told apart: their whole written form."""
-    return json.dumps(to_dict(predicate), sort_keys=True, separators=(",", ":"))
+    """A text by which predicates are ordered and told apart: their whole written form, as canonical JSON."""
+    match predicate:
+        case And(children=children) | Or(children=children):
+            kind = "and" if isinstance(predicate, And) else "or"
+            return f'{{"children":[{",".join(map(key, children))}],"is":"{kind}"}}'
+    return _key_of_small(predicate) if _is_small(predicate) else _key(predicate)
+
+
+def formula_of(predicate: Predicate) -> Formula:
+    """The predicate's normal form; remembered for a while, as a log says the same things again and again."""
+    match predicate:
+        case And():
+            return all_of([formula_of(child) for child in opened(And, predicate)])
+        case Or():
+            return any_of([formula_of(child) for child in opened(Or, predicate)])
+    return _formula_of_small(predicate) if _is_small(predicate) else normalize(predicate)
 
 
 def repeatable(predicate: Predicate) -> bool:
     """Whether two such predicates mean the same: nothing random in it, nothing whose meaning could not be had."""
-    return all(atom.opaque.identified for atom in atoms(normalize(predicate)) if isinstance(atom, Holds))
+    return all(atom.opaque.identified for atom in atoms(formula_of(predicate)) if isinstance(atom, Holds))
+
+
+def _is_small(predicate: Predicate) -> bool:
+    """Whether it is quicker to look a predicate up than to go through it: not so for a list of 100,000 values."""
+    inner = predicate.child if isinstance(predicate, Not) else predicate
+    return not isinstance(inner, Opaque | And | Or | Not) and not (isinstance(inner, In) and len(inner.values) > 50)
+
+
+def _key(predicate: Predicate) -> str:
+    return json.dumps(to_dict(predicate), sort_keys=True, separators=(",", ":"))
+
+
+_key_of_small = lru_cache(maxsize=20_000)(_key)
+_formula_of_small = lru_cache(maxsize=20_000)(normalize)
 
 
 def written(column: Column, ranges: IntervalSet) -> tuple[Predicate, ...]:

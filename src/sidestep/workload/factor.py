@@ -12,20 +12,26 @@ from sidestep.predicate import (
     HOLDS_NEVER,
     TRUE,
     And,
+    Column,
+    Comparison,
     Formula,
+    In,
+    Interval,
+    IntervalSet,
     IsNull,
+    Literal,
     Not,
+    Op,
     Or,
     Predicate,
     Within,
     all_of,
     conjuncts,
     implies,
-    normalize,
     unsatisfiable,
 )
 from sidestep.predicate.nodes import opened
-from sidestep.workload.canonical import canonical, columns_named, key, necessary_ranges, repeatable, written
+from sidestep.workload.canonical import canonical, columns_named, formula_of, key, necessary_ranges, repeatable, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +49,9 @@ def factor(predicates: Iterable[Predicate]) -> Factored:
     Contract: the conjunction of the result is TRUE for the same rows as that of the input, whatever the order. Nested
     ANDs are opened. An OR gives up what all its branches share, and for each column that every branch restricts, the
     values that some branch allows; what is then left of it stays as one more conjunct. So TPC-H's q19, three
-    alternatives of brand, container, quantity and size, gives ``p_container IN (…)`` and ``p_size <= 15``, which are the
-    same in every q19 whatever its parameters, and are features where the whole OR never is. Conjuncts on one column
-    stay apart, as they are the items that are counted. IS NOT NULL goes where another conjunct implies it.
+    alternatives of brand, container, quantity and size, gives ``p_container IN (…)`` and ``p_size <= 15``, which are
+    the same in every q19 whatever its parameters, and are features where the whole OR never is. Conjuncts on one
+    column stay apart, as they are the items that are counted. IS NOT NULL goes where another conjunct implies it.
 
     >>> from sidestep.predicate import INTEGER, column, compare, conjunction, disjunction, sql
     >>> a, b = column("a", INTEGER), column("b", INTEGER)
@@ -55,7 +61,7 @@ def factor(predicates: Iterable[Predicate]) -> Factored:
     ['a = 1', 'b <= 8']
     """
     parts = _parts(canonical(And(tuple(predicates))))
-    formulas = {part: normalize(part) for part in parts}
+    formulas = {part: formula_of(part) for part in parts}
     kept = [part for part in parts if formulas[part] != HOLDS_ALWAYS]
     whole = all_of(formulas[part] for part in kept)
     if whole == HOLDS_NEVER or unsatisfiable(whole):
@@ -73,7 +79,7 @@ def _parts(predicate: Predicate) -> list[Predicate]:
 
 def _factored_or(disjunction: Or) -> list[Predicate]:
     branches = [_parts(branch) for branch in opened(Or, disjunction)]
-    branches = [branch for branch in branches if all_of(map(normalize, branch)) != HOLDS_NEVER]
+    branches = [branch for branch in branches if all_of(map(formula_of, branch)) != HOLDS_NEVER]
     if not branches:
         return [FALSE]
     counted = Counter(part for branch in branches for part in set(branch))
@@ -85,16 +91,41 @@ def _factored_or(disjunction: Or) -> list[Predicate]:
     left = canonical(Or(tuple(And(tuple(rest)) for rest in rests)))
     if not isinstance(left, Or):
         return common + (list(conjuncts(left)) if left != TRUE else [])
-    formula = normalize(left)
+    formula = formula_of(left)
     if isinstance(formula, Within):
         return common + _on_one_column(left, formula)
     bounds = [
         bound
         for column, ranges in necessary_ranges(formula).items()
         if not ranges.is_full
-        for bound in written(column, ranges)
+        for bound in _bounds(column, ranges, rests)
     ]
     return [*common, *bounds, left]
+
+
+def _bounds(column: Column, ranges: IntervalSet, branches: list[list[Predicate]]) -> list[Predicate]:
+    """What the branches of an OR together say of one column: a list if each names values, else ranges.
+
+    Ranges with gaps have their outer ends told as well. The gaps come from where the parameters of one query happen to
+    lie, the ends recur.
+    """
+    if all(any(_names_values(part, column) for part in branch) for branch in branches):
+        values = ranges.values()
+        if values is not None:
+            return [canonical(In(column, tuple(Literal(value, column.type) for value in values)))]
+    found = list(written(column, ranges))
+    first, last = ranges.intervals[0], ranges.intervals[-1]
+    if len(ranges.intervals) > 1 and (first.low is not None or last.high is not None):
+        hull = Interval(first.low, last.high, first.low_closed, last.high_closed)
+        found += written(column, IntervalSet(column.type, (hull,)))
+    return found
+
+
+def _names_values(predicate: Predicate, column: Column) -> bool:
+    match predicate:
+        case In(operand=operand) | Comparison(op=Op.EQ, left=operand, right=Literal()):
+            return operand == column
+    return False
 
 
 def _on_one_column(disjunction: Or, formula: Within) -> list[Predicate]:

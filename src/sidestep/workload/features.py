@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,14 @@ from sidestep.workload.mining import Miner, Transaction, closed_sets
 from sidestep.workload.query import Workload
 from sidestep.workload.subsumption import Bits, subsumed
 
+Weights = npt.NDArray[np.int64]
+"""How often each filter occurred."""
+
+Rank = OneOf["weight", "additional", "coverage"]
+"""How features are ranked: by the weight of all queries they subsume; as in the thesis by those they subsume
+additionally, I(F); or each by those that no feature ranked before it subsumes. The first is steadier than the second (a
+low T lets strict sets drain I(F) from general ones), and the third helps most queries with few features, each less."""
+
 THRESHOLD_SHARE = 1 / 80
 """The threshold where none is given, as a share of the scans: 10 of the thesis's 800 training queries."""
 
@@ -30,9 +38,8 @@ class Options:
     num_features: int = 15
     threshold: int | None = None
     """T: the least number of queries that a feature must subsume beyond those that stricter features do."""
-    rank: OneOf["weight", "additional"] = "weight"
-    """Features are ranked by all queries they subsume, or as in the thesis by those they subsume additionally, I(F).
-    The former is steadier: a low T lets strict sets drain I(F) from general ones."""
+    rank: Rank = "weight"
+    """What comes first: see :data:`Rank`."""
     eligibility: Eligibility = field(default_factory=Eligibility)
     most_items: int = 250
     """Predicates that are mined at most; of more, those that hardly differ from another are left out."""
@@ -42,8 +49,8 @@ class Options:
             raise SidestepError(f"The number of features is at least 1, but {self.num_features} was asked for.")
         if self.threshold is not None and self.threshold < 1:
             raise SidestepError(f"The threshold T counts queries and is at least 1, but {self.threshold} was given.")
-        if self.rank not in ("weight", "additional"):
-            raise SidestepError(f"Features are ranked by 'weight' or by 'additional', but not by {self.rank!r}.")
+        if self.rank not in get_args(Rank):
+            raise SidestepError(f"Features are ranked by {' or '.join(get_args(Rank))}, but not by {self.rank!r}.")
 
     def threshold_for(self, total: int) -> int:
         """T for a workload of so many scans."""
@@ -63,7 +70,7 @@ def extract(workload: Workload, table: str, options: Options | None = None, mine
     return extract_from(augment(of_table(workload, table), options), options, miner)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Augmented:
     """A table's workload with all its eligible predicates, and which filters each of them subsumes."""
 
@@ -77,7 +84,7 @@ class Augmented:
     """How many distinct predicates may not become features, by reason."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PredicateSet:
     """A frequent predicate set that is not redundant: items that are always subsumed together."""
 
@@ -119,25 +126,41 @@ def extract_from(augmented: Augmented, options: Options | None = None, miner: Mi
 
 
 def predicate_sets(
-    augmented: Augmented, weights: npt.NDArray[np.int64], options: Options, miner: Miner = closed_sets
+    augmented: Augmented, weights: Weights, options: Options, miner: Miner = closed_sets
 ) -> list[PredicateSet]:
     """The non-redundant frequent predicate sets of the filters with these weights, best first.
 
     Filters of weight 0 are as if the log did not hold them: their predicates are not known.
     """
     threshold = options.threshold_for(int(weights.sum()))
-    rows = augmented.subsumed[:, weights > 0]
-    present = weights[weights > 0]
-    frequent = [at for at in _occurring(augmented, weights) if int(rows[at] @ present) >= threshold]
-    if not frequent:
+    here = augmented.subsumed[:, weights > 0]
+    known = [at for at in _occurring(augmented, weights) if int(here[at] @ weights[weights > 0]) >= threshold]
+    if not known:
         return []
-    together = _always_together(rows, frequent)
-    together = _thinned(together, rows, present, options.most_items)
-    closed = _closures(_mined(together, rows, present, threshold, miner), rows, frequent)
-    kept = _eliminated(closed, augmented, rows, present, threshold)
-    widened = [replace(found, subsumes=augmented.subsumed[list(found.items)].all(axis=0)) for found in kept]
-    first = (lambda found: found.weight) if options.rank == "weight" else (lambda found: found.additional)
-    return sorted(widened, key=lambda found: (-first(found), -found.weight, -found.additional, found.items))
+    rows, counts = _folded(here[known], weights[weights > 0])
+    groups = _thinned(_always_together(rows), rows, counts, options.most_items)
+    sets = _mined(rows[groups], counts, threshold, miner)
+    found = []
+    for subsumes, weight, additional in _eliminated(sets, counts, threshold):
+        # Of all sets with these filters the strictest, with every predicate that joins without loss, skips most.
+        items = tuple(known[at] for at in np.flatnonzero(rows[:, subsumes].all(axis=1)))
+        found.append(PredicateSet(items, np.all(augmented.subsumed[list(items)], axis=0), weight, additional))
+    return _ranked(found, weights, options.rank)
+
+
+def _ranked(found: list[PredicateSet], weights: Weights, rank: Rank) -> list[PredicateSet]:
+    by_weight = rank != "additional"
+    found = sorted(found, key=lambda s: (-(s.weight if by_weight else s.additional), -s.weight, -s.additional, s.items))
+    if rank != "coverage":
+        return found
+    chosen: list[PredicateSet] = []
+    left = weights.copy()
+    while found:
+        best = max(found, key=lambda s: int(left[s.subsumes].sum()))  # the first of equals, by weight
+        chosen.append(best)
+        found.remove(best)
+        left[best.subsumes] = 0
+    return chosen
 
 
 def feature_of(augmented: Augmented, found: PredicateSet) -> Feature:
@@ -154,98 +177,83 @@ def feature_of(augmented: Augmented, found: PredicateSet) -> Feature:
     return Feature(tuple(augmented.items[at].predicate for at in kept), found.weight, found.additional)
 
 
-def _occurring(augmented: Augmented, weights: npt.NDArray[np.int64]) -> list[int]:
+def _occurring(augmented: Augmented, weights: Weights) -> list[int]:
     """The items that some filter of the log has in its own words."""
     filters = augmented.workload.filters
     occurring = {number for at in np.flatnonzero(weights) for number in filters[at]}
     return [at for at, number in enumerate(augmented.numbers) if number in occurring]
 
 
-def _always_together(rows: Bits, frequent: Sequence[int]) -> list[list[int]]:
-    """The items in groups that subsume the same filters: for the mining, each group is one item."""
-    groups: dict[bytes, list[int]] = {}
-    for at in frequent:
-        groups.setdefault(np.packbits(rows[at]).tobytes(), []).append(at)
+def _folded(rows: Bits, weights: Weights) -> tuple[Bits, Weights]:
+    """The filters that the same predicates subsume as one, weights added; those that none subsumes left out."""
+    forms: dict[bytes, int] = {}
+    packed = np.packbits(rows, axis=0).T
+    places = np.array([forms.setdefault(form.tobytes(), len(forms)) for form in packed], np.intp)
+    _, first = np.unique(places, return_index=True)
+    counts = np.zeros(len(forms), np.int64)
+    np.add.at(counts, places, weights)
+    used = rows[:, first].any(axis=0)
+    return rows[:, first[used]], counts[used]
+
+
+def _always_together(rows: Bits) -> list[int]:
+    """One predicate of each group that subsumes the same filters: for the mining, a group is one item."""
+    groups: dict[bytes, int] = {}
+    for at, form in enumerate(np.packbits(rows, axis=1)):
+        groups.setdefault(form.tobytes(), at)
     return list(groups.values())
 
 
-def _thinned(groups: list[list[int]], rows: Bits, weights: npt.NDArray[np.int64], most: int) -> list[list[int]]:
-    """At most so many groups: of those that differ least from a stricter one that is kept, the more general go.
+def _thinned(items: list[int], rows: Bits, weights: Weights, most: int) -> list[int]:
+    """At most so many items: those that subsume hardly more than a stricter one that is kept go first.
 
     A log with a new constant in every query has a chain of as many ranges, each frequent as it subsumes all that are
     stricter. Every subset of two such chains would be frequent too, and nearly all of them redundant.
     """
-    support = [int(rows[group[0]] @ weights) for group in groups]
-    order = sorted(range(len(groups)), key=lambda at: (support[at], groups[at]))
+    if len(items) <= most:
+        return items
+    held = rows[items].astype(np.float32)
+    support = rows[items] @ weights
+    order = [int(at) for at in np.lexsort((np.arange(len(items)), support))]
+    inside = (held @ held.T) >= held.sum(axis=1)[:, None]  # [i, j]: i subsumes nothing that j does not
     step = 1
-    while len(order) > most:
-        kept: list[int] = []
+    while len(order) > most and step <= support.sum():
+        kept = np.zeros(len(items), np.bool_)
         for at in order:
-            row = rows[groups[at][0]]
-            inner = [rows[groups[other][0]] for other in kept]
-            nearest = max((int(r @ weights) for r in inner if not (r & ~row).any()), default=0)
-            if support[at] - nearest >= step:
-                kept.append(at)
-        # The most frequent stay even if nothing else can be told from them.
-        order = kept if len(kept) < len(order) or step <= sum(support) else kept[-most:]
+            stricter = support[kept & inside[:, at]]
+            kept[at] = support[at] - (stricter.max() if len(stricter) else 0) >= step
+        order = [at for at in order if kept[at]]
         step *= 2
-    return [groups[at] for at in order]
+    return sorted(items[at] for at in order[-most:])
 
 
-def _mined(
-    groups: list[list[int]], rows: Bits, weights: npt.NDArray[np.int64], threshold: int, miner: Miner
-) -> list[list[int]]:
-    """The frequent sets, as items; the groups alone are among them whatever the miner leaves out."""
-    held = rows[[group[0] for group in groups]].T
-    folded: dict[bytes, tuple[frozenset[int], int]] = {}
-    for at, row in enumerate(held):
-        form = np.packbits(row).tobytes()
-        members, weight = folded.get(form) or (frozenset(map(int, np.flatnonzero(row))), 0)
-        folded[form] = (members, weight + int(weights[at]))
-    transactions: list[Transaction] = sorted((t for t in folded.values() if t[0]), key=lambda t: (sorted(t[0]), t[1]))
-    sets = {members for members, _ in miner(transactions, threshold) if members}
-    sets.update(frozenset({at}) for at in range(len(groups)))
-    return [[groups[at][0] for at in sorted(members)] for members in sorted(sets, key=sorted)]
-
-
-def _closures(sets: list[list[int]], rows: Bits, frequent: Sequence[int]) -> dict[tuple[int, ...], Bits]:
-    """Each set with all items that join it without loss, and the filters it subsumes; equal ones once.
-
-    The strictest of the sets with the same filters is the one that skips most, and comes first in the order of
-    generality: against it, the others subsume nothing more.
-    """
-    found: dict[bytes, tuple[tuple[int, ...], Bits]] = {}
-    known = rows[list(frequent)]
+def _mined(rows: Bits, weights: Weights, threshold: int, miner: Miner) -> dict[bytes, Bits]:
+    """The filters that each frequent set subsumes, one of the sets with the same filters being enough."""
+    transactions: list[Transaction] = [
+        (frozenset(map(int, np.flatnonzero(held))), int(weight)) for held, weight in zip(rows.T, weights, strict=True)
+    ]
+    sets = {members for members, _ in miner([t for t in transactions if t[0]], threshold) if members}
+    # Single predicates count whatever the miner leaves out.
+    sets.update(frozenset({at}) for at in range(len(rows)))
+    found: dict[bytes, Bits] = {}
     for members in sets:
-        common = rows[members].all(axis=0)
-        form = np.packbits(common).tobytes()
-        if form not in found:
-            joined = known[:, common].all(axis=1)
-            found[form] = (tuple(frequent[at] for at in np.flatnonzero(joined)), common)
-    return dict(found.values())
+        common: Bits = np.all(rows[list(members)], axis=0)
+        found.setdefault(np.packbits(common).tobytes(), common)
+    return found
 
 
-def _eliminated(
-    closed: dict[tuple[int, ...], Bits],
-    augmented: Augmented,
-    rows: Bits,
-    weights: npt.NDArray[np.int64],
-    threshold: int,
-) -> list[PredicateSet]:
-    """Redundant predicate set elimination (3.3.3).
+def _eliminated(sets: dict[bytes, Bits], weights: Weights, threshold: int) -> list[tuple[Bits, int, int]]:
+    """Redundant predicate set elimination (3.3.3): what stays, with its weight and I(F).
 
-    Sets are met from the strictest to the most general. A set that subsumes all that another does, and is not the same
-    set closed, subsumes strictly more: so the number of filters, not of queries (some may be of equal weight), is an
-    order that agrees with generality.
+    Sets are met from the strictest to the most general: one that subsumes all that another does and has not the same
+    filters has a larger weight, so the order of weights agrees with that of generality.
     """
-    order = sorted(closed, key=lambda items: (int(closed[items] @ weights), int(closed[items].sum()), items))
-    covered = np.zeros(rows.shape[1], np.bool_)
+    order = sorted((int(subsumes @ weights), form) for form, subsumes in sets.items())
+    covered = np.zeros(len(weights), np.bool_)
     kept = []
-    for items in order:
-        subsumes = closed[items]
-        additional = int(weights[subsumes & ~covered].sum())
-        weight = int(subsumes @ weights)
+    for weight, form in order:
+        additional = int(weights[sets[form] & ~covered].sum())
         if weight >= threshold and additional >= threshold:
-            kept.append(PredicateSet(items, subsumes, weight, additional))
-            covered |= subsumes
+            kept.append((sets[form], weight, additional))
+            covered |= sets[form]
     return kept

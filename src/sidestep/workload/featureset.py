@@ -68,7 +68,7 @@ class FeatureSet:
     >>> from sidestep.predicate import INTEGER, column, compare
     >>> one = FeatureSet("sales", (Feature((compare(column("revenue", INTEGER), "<", 0),), weight=10),))
     >>> one.id[:12], len(one), str(one.features[0])
-    ('ba0000000000', 1, 'revenue < 0')
+    ('bc931ce912ff', 1, 'revenue < 0')
     """
 
     table: str

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import Column, Formula, Predicate, normalize
-from sidestep.workload.canonical import columns_named, key
+from sidestep.predicate import Column, Formula, Predicate
+from sidestep.workload.canonical import columns_named, formula_of, key
 from sidestep.workload.factor import Factored, factor
 from sidestep.workload.query import Query, Workload
 
@@ -37,7 +37,7 @@ class Scan:
     weight: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableWorkload:
     """One table's part of a workload.
 
@@ -145,8 +145,8 @@ class _Folding:
         return self.factored[predicates]
 
     def _number(self, predicate: Predicate) -> int:
-        """The item of a predicate; one formula is one item, shown in the first of its spellings by their written form."""
-        formula, text = normalize(predicate), key(predicate)
+        """The item of a predicate; one formula is one item, whatever its spellings, and shown in the first by order."""
+        formula, text = formula_of(predicate), key(predicate)
         number = self.numbers.setdefault(formula, len(self.items))
         if number == len(self.items):
             self.items.append(Item(predicate, formula, columns_named(predicate), text))

@@ -48,11 +48,13 @@ def _closed_sets(transactions: Sequence[Transaction], min_support: int, most: in
     for row, (held, _) in enumerate(transactions):
         holds[row, [position[item] for item in held]] = True
     total = int(weights.sum())
-    closure = holds[weights > 0].all(axis=0) if len(transactions) else np.zeros(0, np.bool_)
+    closure: npt.NDArray[np.bool_] = np.all(holds[weights > 0], axis=0)
     found: list[Transaction] = []
     if closure.any() and total >= min_support:
         found.append((_named(closure, items), total))
-    pending: list[tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], int]] = [(np.arange(len(transactions)), closure, -1)]
+    pending: list[tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], int]] = [
+        (np.arange(len(transactions)), closure, -1)
+    ]
     while pending:
         rows, closed, core = pending.pop()
         here = holds[rows]
@@ -72,4 +74,4 @@ def _closed_sets(transactions: Sequence[Transaction], min_support: int, most: in
 
 
 def _named(closed: npt.NDArray[np.bool_], items: Sequence[int]) -> frozenset[int]:
-    return frozenset(items[at] for at in np.flatnonzero(closed))
+    return frozenset(items[at] for at in map(int, np.flatnonzero(closed)))

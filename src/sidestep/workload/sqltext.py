@@ -57,7 +57,9 @@ def split_statements(script: str) -> Iterator[SqlPiece]:
             line += script.count("\n", line_at, begin)
             opened = line + script.count("\n", begin, found.start())
             what = "comment" if comment else "quote"
-            yield SqlPiece(script[begin:].strip(), line, f"the {what} {found[0]} opened in line {opened} is never closed")
+            yield SqlPiece(
+                script[begin:].strip(), line, f"the {what} {found[0]} opened in line {opened} is never closed"
+            )
             return
         position = end
 

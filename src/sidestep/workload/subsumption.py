@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.predicate import All, Any, Column, Formula, Holds, IntervalSet, Within, all_of, atoms, implies
+from sidestep.predicate import (
+    All,
+    Any,
+    Column,
+    Compares,
+    Formula,
+    Holds,
+    IntervalSet,
+    Matches,
+    Null,
+    Within,
+    all_of,
+    atoms,
+    implies,
+)
 from sidestep.predicate.cuts import high_cut, low_cut
 from sidestep.predicate.facts import Facts
 from sidestep.workload.canonical import necessary_ranges
@@ -16,18 +30,21 @@ from sidestep.workload.folded import TableWorkload
 
 Bits = npt.NDArray[np.bool_]
 
+MOST_PIECES = 500
+"""Intervals up to which a set is turned into bits; longer lists are compared as they are."""
+
 
 def subsumed(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
     """A matrix: row k says which of the workload's filters are subsumed by predicate k.
 
-    Contract: a filter Q is subsumed by f if the conjunction of Q implies f. That is the thesis's rule (some predicate of
-    Q is as strict as f, or stricter) with one step more: predicates of Q that share columns are taken together, as
+    Contract: a filter Q is subsumed by f if the conjunction of Q implies f. That is the thesis's rule (some predicate
+    of Q is as strict as f, or stricter) with one step more: predicates of Q that share columns are taken together, as
     ``a >= 5 AND a <= 7`` implies ``a IN (5, 6, 7)`` where neither half does; this is also how a query meets features
     when it runs. Adding to each filter all that subsumes it is the augmentation after which occurrences are counts of
     subsumed queries. An opaque predicate is implied by itself alone.
 
-    Filters fall apart into components that share no columns, and what a component implies is decided once. Ranges on one
-    column, which are nearly all there is in a log, are compared as arrays; only the rest goes to a proof.
+    Filters fall apart into components that share no columns, and what a component implies is decided once. Ranges on
+    one column, which are nearly all there is in a log, are compared as arrays; only the rest goes to a proof.
     """
     components, places = _components(workload)
     implied = np.zeros((len(components), len(predicates)), np.bool_)
@@ -80,57 +97,99 @@ def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formu
     What a disjunction says of one column alone has become a conjunct of its own in factoring, so the ranges that the
     component's facts come to are all that is known.
     """
-    by_column: dict[Column, list[int]] = defaultdict(list)
+    by_column: dict[Column, dict[int, IntervalSet]] = defaultdict(dict)
     for k, predicate in enumerate(predicates):
         if isinstance(predicate, Within):
-            by_column[predicate.column].append(k)
+            by_column[predicate.column][k] = predicate.ranges
     for column, wanted in by_column.items():
-        known = [component.facts.ranges.get(column) for component in components]
-        sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
-        if not sources:
-            continue
-        inner = [components[c].facts.ranges[column] for c in sources]
-        outer = [predicates[k].ranges for k in wanted]  # type: ignore[union-attr]
-        implied[np.ix_(sources, wanted)] = _subsets(inner, outer)
+        implied[:, list(wanted)] = _in_ranges(components, column, list(wanted.values()))
+
+
+def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
+    """Which components (rows) force the column's value into which ranges (columns)."""
+    known = [component.facts.ranges.get(column) for component in components]
+    sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
+    found = np.zeros((len(components), len(bounds)), np.bool_)
+    if sources:
+        found[sources] = _subsets([components[c].facts.ranges[column] for c in sources], bounds)
+    return found
 
 
 def _subsets(inner: Sequence[IntervalSet], outer: Sequence[IntervalSet]) -> Bits:
-    """Which of the inner sets (rows) lie in which of the outer ones (columns); none of them is empty."""
-    ends = [
-        [(low_cut(s.type, s.intervals[0]), high_cut(s.type, s.intervals[-1])) for s in sets] for sets in (inner, outer)
-    ]
-    ranks = {cut: rank for rank, cut in enumerate(sorted({cut for pairs in ends for pair in pairs for cut in pair}))}
-    lows, highs = ([np.array([ranks[pair[side]] for pair in pairs]) for pairs in ends] for side in (0, 1))
+    """Which of the inner sets (rows) lie in which of the outer ones (columns); none of them is empty.
+
+    The hulls are compared as arrays. Where the outer set has gaps, both become bits over the segments between all ends.
+    """
+    lows, highs = _hulls(inner, outer)
     found: Bits = (lows[0][:, None] >= lows[1][None, :]) & (highs[0][:, None] <= highs[1][None, :])
     several = [j for j, s in enumerate(outer) if len(s.intervals) > 1]
-    for j in several:
-        for i in np.flatnonzero(found[:, j]):
-            found[i, j] = inner[i].issubset(outer[j])
+    if not several:
+        return found
+    masks = _segments([*inner, *(outer[j] for j in several)])
+    for j, outside in zip(several, (None if m is None else ~m for m in masks[len(inner) :]), strict=True):
+        for i in map(int, np.flatnonzero(found[:, j])):
+            inside = masks[i]
+            if outside is None or inside is None:
+                found[i, j] = inner[i].issubset(outer[j])
+            else:
+                found[i, j] = not inside & outside
     return found
+
+
+def _hulls(*groups: Sequence[IntervalSet]) -> tuple[list[npt.NDArray[np.intp]], list[npt.NDArray[np.intp]]]:
+    """The lower and upper ends of the sets of each group, as ranks among all of them."""
+    ends = [[(low_cut(s.type, s.intervals[0]), high_cut(s.type, s.intervals[-1])) for s in sets] for sets in groups]
+    ranks = {cut: rank for rank, cut in enumerate(sorted({cut for pairs in ends for pair in pairs for cut in pair}))}
+    lows, highs = ([np.array([ranks[pair[side]] for pair in pairs], np.intp) for pairs in ends] for side in (0, 1))
+    return lows, highs
+
+
+def _segments(sets: Sequence[IntervalSet]) -> list[int | None]:
+    """Each set as bits, one per segment between two neighbouring ends of any set; None for one of too many pieces."""
+    pieces = [
+        None
+        if len(s.intervals) > MOST_PIECES
+        else [(low_cut(s.type, interval), high_cut(s.type, interval)) for interval in s.intervals]
+        for s in sets
+    ]
+    cuts = sorted({cut for found in pieces if found is not None for pair in found for cut in pair})
+    rank = {cut: at for at, cut in enumerate(cuts)}
+    return [None if found is None else sum((1 << rank[b]) - (1 << rank[a]) for a, b in found) for found in pieces]
 
 
 def _prove(components: Sequence[_Component], predicates: Sequence[Formula], implied: Bits) -> None:
     """Decide every predicate that is more than a range on one column."""
+    wanted = [k for k, predicate in enumerate(predicates) if not isinstance(predicate, Within)]
     by_columns: dict[frozenset[Column], list[int]] = defaultdict(list)
-    for k, predicate in enumerate(predicates):
-        if not isinstance(predicate, Within):
-            by_columns[_columns(predicate)].append(k)
-    bounds = [() if isinstance(p, Within) else tuple(necessary_ranges(p).items()) for p in predicates]
+    by_bound: dict[Column, dict[int, IntervalSet]] = defaultdict(dict)
+    for k in wanted:
+        by_columns[_columns(predicates[k])].append(k)
+        for column, ranges in necessary_ranges(predicates[k]).items():
+            by_bound[column][k] = ranges
+    possible = np.zeros_like(implied)
     for c, component in enumerate(components):
-        for columns, wanted in by_columns.items():
+        for columns, numbers in by_columns.items():
             if columns <= component.columns:
-                for k in wanted:
-                    implied[c, k] = _implies(component, predicates[k], bounds[k])
+                possible[c, numbers] = True
+    for column, bounds in by_bound.items():
+        # Where not even what a predicate needs of one column follows, the predicate does not.
+        possible[:, list(bounds)] &= _in_ranges(components, column, list(bounds.values()))
+    number = {predicates[k]: k for k in wanted if _identified(predicates[k])}
+    for c, component in enumerate(components):
+        own = {number[part] for part in component.parts if part in number}
+        for k in map(int, np.flatnonzero(possible[c])):
+            implied[c, k] = k in own or _implies(component, predicates[k])
+        implied[c, list(own)] = True
 
 
-def _implies(component: _Component, predicate: Formula, bounds: Iterable[tuple[Column, IntervalSet]]) -> bool:
-    if predicate in component.parts:
-        return not any(isinstance(atom, Holds) and not atom.opaque.identified for atom in atoms(predicate))
+def _identified(predicate: Formula) -> bool:
+    """Whether it is certain to have one value for one row."""
+    return all(atom.opaque.identified for atom in atoms(predicate) if isinstance(atom, Holds))
+
+
+def _implies(component: _Component, predicate: Formula) -> bool:
     if isinstance(predicate, Holds) and not component.has_choice:
         return component.facts.entails_directly(predicate)
-    ranges = component.facts.ranges
-    if any(column not in ranges or not ranges[column].issubset(bound) for column, bound in bounds):
-        return False  # not even what the predicate needs of single columns follows
     return implies(component.formula, predicate)
 
 
@@ -141,8 +200,8 @@ def _columns(formula: Formula) -> frozenset[Column]:
         match atom:
             case Holds(opaque=opaque):
                 found.update(opaque.columns)
-            case _ if hasattr(atom, "column"):
-                found.add(atom.column)
-            case _:
-                found.update((atom.left, atom.right))  # type: ignore[union-attr]
+            case Compares(left=left, right=right):
+                found.update((left, right))
+            case Within(column=column) | Null(column=column) | Matches(column=column):
+                found.add(column)
     return frozenset(found)

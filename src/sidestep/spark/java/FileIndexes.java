@@ -298,16 +298,18 @@ public final class FileIndexes {
    * there now; its listing may be from long ago, so a file rewritten in place since then must not be skipped on the word
    * of an entry for the old one.
    *
-   * Each local file is looked at before it is skipped. Where there are more than MANY of them, a look holds for a while:
-   * listing so many files takes Spark seconds, so it could not have told a change within them from one before anyway.
+   * Each local file is looked at before it is skipped. Where there are more than MANY of them, a look holds for a while,
+   * longer the more there are: listing so many files takes Spark a while too, and it cannot tell a change within that
+   * time from one before.
    * Remote files are taken as listed: stores that keep such tables replace whole objects, and a look at each would cost
    * more than reading does.
    */
   static final class Candidates {
     static final int SLICE = 2048;
-    static final int MANY = 16384;
-    static final long HOLDS_NANOS = 10L * 1000 * 1000 * 1000;
+    static final int MANY = 2048;
+    static final long HOLDS_NANOS_PER_FILE = 100 * 1000;
 
+    private final long since = System.nanoTime();
     private int size = 0;
     private int[] numbers = new int[64];
     private int[] positions = new int[64];
@@ -358,7 +360,9 @@ public final class FileIndexes {
       long now = System.nanoTime();
       for (int i = from; i < to; i++) {
         long[] lookedAt = keys[i].lookedAt;
-        if (size > MANY && lookedAt[positions[i]] != 0 && now - lookedAt[positions[i]] < HOLDS_NANOS) continue;
+        long looked = lookedAt[positions[i]];
+        // Another query may have looked since this one began; among many at once, one look serves them all.
+        if (looked != 0 && (looked - since >= 0 || size > MANY && now - looked < size * HOLDS_NANOS_PER_FILE)) continue;
         java.net.URI uri = files[i].getPath().toUri();
         if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
         long modified = new java.io.File(uri.getPath()).lastModified();

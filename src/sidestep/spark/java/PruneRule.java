@@ -59,7 +59,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       if (!enabled || plan instanceof Subquery || plan.isStreaming()) return plan;
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
-      if ("false".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
+      if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
       PlanWriter writer = new PlanWriter(plan);
       if (writer.candidates == 0) return plan;
       worked.incrementAndGet();

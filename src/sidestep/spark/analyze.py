@@ -1,0 +1,161 @@
+"""A log's statements understood: Catalyst is the one front end, so that features and later queries speak one language."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from sidestep.errors import SidestepError
+from sidestep.spark.bridge import Bridge
+from sidestep.spark.dialects import transpiled
+from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.relation import read, resolve
+from sidestep.spark.uses import query_uses, table_name
+from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
+
+BATCH = 2_000
+"""Statements that are sent at once; as many more are under way, so that the JVM never waits for Python."""
+PIECE = 400_000
+"""How much of the answers comes over at once: each piece waits a moment for its acknowledgement, so they are few."""
+ROOT = "/sidestep/log/"
+
+Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
+Table = str | os.PathLike[str] | StructType
+
+
+def analyze_statements(
+    spark: SparkSession, statements: Iterable[Statement], tables: Mapping[str, Table], dialect: str | None = None
+) -> Workload:
+    """What each statement asks of the tables it names; nothing is run and no data is read.
+
+    ``tables`` maps the names in the log to paths of Parquet or Delta tables, or to schemas; a table of the session's
+    catalog need not be named. A statement means what it would mean in this session: its settings and functions count,
+    its temporary views do not. INSERT … SELECT and CREATE TABLE … AS SELECT count by their query. What cannot be
+    understood is among the workload's failures with the reason.
+    """
+    listed = tuple(statements)
+    texts = list(dict.fromkeys(statement.sql for statement in listed))
+    translated = {sql: transpiled(sql, dialect) for sql in texts} if dialect else {sql: sql for sql in texts}
+    sent = [sql for sql in dict.fromkeys(translated.values()) if isinstance(sql, str)]
+    found: dict[str, Meaning | str] = dict(zip(sent, _meanings(spark, sent, tables), strict=True))
+    queries: list[Query] = []
+    failures: list[Failure] = []
+    for statement in listed:
+        spark_sql = translated[statement.sql]
+        meaning = found[spark_sql] if isinstance(spark_sql, str) else str(spark_sql)
+        if isinstance(meaning, str):
+            failures.append(Failure(statement, meaning))
+        else:
+            queries.append(_query(statement, *meaning))
+    return Workload(tuple(queries), tuple(failures))
+
+
+def _query(statement: Statement, uses: tuple[TableUse, ...], joins: tuple[JoinUse, ...]) -> Query:
+    return Query(
+        uses,
+        joins,
+        statement.sql,
+        statement.time,
+        statement.count,
+        statement.user,
+        last_time=statement.last_time,
+    )
+
+
+def _meanings(spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Table]) -> Iterator[Meaning | str]:
+    """For each text what it asks for, or why that is not known."""
+    schemas = {name: table_schema(spark, name, table) for name, table in tables.items()}
+    bridge = Bridge(spark)
+    analyzer = bridge.new("LogAnalyzer", spark._jsparkSession, os.cpu_count() or 1)
+    names: dict[str, str] = {}
+    shared: dict[Any, Any] = {}
+    try:
+        for number, (name, schema) in enumerate(schemas.items()):
+            parts = bridge.jvm.java.util.ArrayList()
+            for part in name_parts(name):
+                parts.add(part)
+            analyzer.table(parts, f"{ROOT}{number}", schema.json())
+            names[f"{ROOT}{number}"] = name
+        submitted = taken = 0
+        while taken < len(texts):
+            while submitted < min(len(texts), taken + 2 * BATCH):
+                analyzer.submit(_packed(texts[submitted : submitted + BATCH]))
+                submitted += BATCH
+            lines = str(analyzer.take(PIECE)).splitlines()
+            taken += len(lines)
+            yield from (_meaning(line, names, shared) for line in lines)
+    finally:
+        analyzer.close()
+
+
+def _packed(batch: Sequence[str]) -> str:
+    # NUL parts the statements; in one it can only be a mistake, and becomes one that the parser names.
+    return "\0".join(sql.replace("\0", "\ufffd") for sql in batch)
+
+
+def _meaning(line: str, names: Mapping[str, str], shared: dict[Any, Any]) -> Meaning | str:
+    if line.startswith("-"):
+        return failure_reason(*json.loads(line[1:]))
+    try:
+        uses, joins = query_uses(read_plan(line[1:]), lambda scan: table_name(scan, names))
+    except Exception as problem:
+        return f"its plan could not be read: {problem}"
+    # A log repeats itself: equal uses are one object, so that ten thousand queries of one kind need little memory.
+    return tuple(shared.setdefault(use, use) for use in uses), tuple(shared.setdefault(join, join) for join in joins)
+
+
+def table_schema(spark: SparkSession, name: str, table: Table) -> StructType:
+    """The schema of a table given as such or as a path."""
+    if isinstance(table, StructType):
+        return table
+    try:
+        return read(spark, resolve(spark, os.fspath(table))).schema
+    except SidestepError as problem:
+        raise SidestepError(f"Table {name} of the log has no schema: {problem}") from problem
+
+
+def name_parts(name: str) -> list[str]:
+    """A name as it stands in SQL, by its parts.
+
+    >>> name_parts("sales.orders"), name_parts("`odd.name`")
+    (['sales', 'orders'], ['odd.name'])
+    """
+    parts: list[str] = []
+    rest = name
+    while rest:
+        if rest.startswith("`") and "`" in rest[1:]:
+            part, _, rest = rest[1:].partition("`")
+            rest = rest.removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+        parts.append(part)
+    if not all(parts) or not parts:
+        raise SidestepError(f"{name!r} is not the name of a table: write it as the log does, for example sales.orders.")
+    return parts
+
+
+def failure_reason(condition: str, about: str, message: str) -> str:
+    """Why a statement is not understood, in a sentence, from Spark's error condition and message.
+
+    >>> failure_reason("TABLE_OR_VIEW_NOT_FOUND", "`nope`", "…")
+    'unknown table `nope`: name it with its path'
+    """
+    said = message.removeprefix(f"[{condition}]").strip().rstrip(";")
+    if condition == "NotAQuery":
+        return f"not a query but {about}: only what reads tables says how they are read"
+    if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
+        return f"unknown table {about}: name it with its path"
+    if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")):
+        return f"unknown column {about}: {said}" if about else f"unknown column: {said}"
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        return f"unknown function {about}: register it in the session before the log is analyzed"
+    if condition.startswith("PARSE_"):
+        return f"not parsable: {said}"
+    if condition == "StackOverflowError":
+        return "nested too deeply for Spark's analyzer"
+    return f"not analyzable: {said or condition}"

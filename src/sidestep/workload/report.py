@@ -1,0 +1,207 @@
+"""The analysis of a workload: what it asks, which features it gives, and how far they can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sidestep.errors import SidestepError
+from sidestep.predicate import sql
+from sidestep.workload.choice import Choice, choose
+from sidestep.workload.features import Augmented, Options, augment, extract_from
+from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.folded import TableWorkload, of_table, tables_of
+from sidestep.workload.mining import Miner, closed_sets
+from sidestep.workload.quality import Curve, commonality, coverage, stability, subsumed_by
+from sidestep.workload.query import Workload
+
+MOST_EXAMPLES = 3
+MOST_REASONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Subsumed:
+    """The queries that one feature subsumes, by their most frequent filters."""
+
+    filters: int
+    """How many distinct ones."""
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnalysis:
+    """What the log says of one table."""
+
+    table: str
+    scans: int
+    filtered: int
+    """Scans with a filter that some row can satisfy: what all shares are shares of."""
+    unfiltered: int
+    empty: int
+    """Scans whose predicates contradict each other."""
+    distinct_filters: int
+    distinct_predicates: int
+    refused: dict[str, int]
+    """Distinct predicates that may not become features, by reason."""
+    features: FeatureSet
+    subsumed: tuple[Subsumed, ...]
+    """For each feature."""
+    commonality: Curve
+    stability: Curve
+    coverage: Curve
+    """Of this workload, by number of features; beyond those chosen, by those that would come next."""
+    choice: Choice | None = None
+    """How the number of features and the threshold were found, if they were not given."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know before the numbers."""
+        found = []
+        if not self.filtered:
+            found.append(f"No query filters {self.table}: there is nothing to learn features from.")
+        elif not len(self.features):
+            reasons = ", ".join(f"{reason} ({count})" for reason, count in self.refused.items())
+            why = f"; predicates left out: {reasons}" if reasons else ""
+            found.append(f"No predicate set subsumes {self.features.threshold:,} or more queries{why}.")
+        if self.empty:
+            found.append(f"{self.empty:,} scans have predicates that contradict each other, and count for nothing.")
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The analysis of a whole log."""
+
+    queries: int
+    failures: int
+    reasons: tuple[tuple[str, int], ...]
+    """Why statements were not understood, most frequent first."""
+    tables: tuple[TableAnalysis, ...]
+
+    def table(self, name: str) -> TableAnalysis:
+        """One table's part."""
+        for found in self.tables:
+            if found.table == name:
+                return found
+        raise SidestepError(f"The analysis has no table {name}; it has {', '.join(t.table for t in self.tables)}.")
+
+
+def analyze(
+    workload: Workload,
+    tables: Iterable[str] | None = None,
+    options: Options | None = None,
+    miner: Miner = closed_sets,
+    tune: bool = False,
+) -> Analysis:
+    """Analyze a workload for the tables named, or for all that its queries read.
+
+    With ``tune`` the number of features and the threshold are chosen by cross-validation over time where the log is
+    long enough; a threshold that the options give is kept.
+    """
+    if not workload.queries and not workload.failures:
+        raise SidestepError("The log is empty: there are no queries to analyze.")
+    if not workload.queries:
+        first = workload.failures[0]
+        raise SidestepError(
+            f"None of the log's {len(workload.failures):,} statements could be understood. The first, "
+            f"{first.statement.source or first.statement.sql[:80]!r}: {first.reason}"
+        )
+    names = list(tables_of(workload)) if tables is None else list(tables)
+    if not names:
+        raise SidestepError("The log's queries read no table that is known: name its tables and where they are.")
+    chosen = options or Options()
+    found = tuple(analyze_table(of_table(workload, name), chosen, miner, tune) for name in names)
+    reasons: dict[str, int] = {}
+    for failure in workload.failures:
+        reasons[failure.reason] = reasons.get(failure.reason, 0) + failure.statement.count
+    ordered = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Analysis(
+        queries=sum(query.count for query in workload.queries),
+        failures=sum(reasons.values()),
+        reasons=tuple(ordered[:MOST_REASONS]),
+        tables=found,
+    )
+
+
+def analyze_table(
+    workload: TableWorkload, options: Options | None = None, miner: Miner = closed_sets, tune: bool = False
+) -> TableAnalysis:
+    """Analyze one table's part of a workload."""
+    chosen = options or Options()
+    augmented = augment(workload, chosen)
+    choice = choose(augmented, chosen, miner) if tune and chosen.threshold is None else None
+    if choice is not None:
+        chosen = choice.applied(chosen)
+    more = extract_from(augmented, replace(chosen, num_features=max(40, 2 * chosen.num_features)), miner)
+    features = extract_from(augmented, chosen, miner)
+    return TableAnalysis(
+        table=workload.table,
+        scans=workload.total + workload.unfiltered + workload.empty,
+        filtered=workload.total,
+        unfiltered=workload.unfiltered,
+        empty=workload.empty,
+        distinct_filters=len(workload.filters),
+        distinct_predicates=len(workload.items),
+        refused=augmented.refused,
+        features=features,
+        subsumed=_subsumed(augmented, features),
+        commonality=commonality(augmented),
+        stability=stability(augmented),
+        coverage=coverage(workload, more.features),
+        choice=choice,
+    )
+
+
+def _subsumed(augmented: Augmented, features: FeatureSet) -> tuple[Subsumed, ...]:
+    workload = augmented.workload
+    found = []
+    for row in subsumed_by(workload, features.features):
+        filters = sorted(map(int, np.flatnonzero(row)), key=lambda at: (-int(workload.weights[at]), at))
+        found.append(Subsumed(len(filters), tuple(_example(workload, at) for at in filters[:MOST_EXAMPLES])))
+    return tuple(found)
+
+
+def _example(workload: TableWorkload, at: int) -> str:
+    """A statement with the filter; where the log keeps none, the filter itself."""
+    text = " AND ".join(sql(workload.items[number].predicate) for number in workload.filters[at])
+    return " ".join((workload.examples[at] or text).split())[:500]
+
+
+def to_json(analysis: Analysis) -> dict[str, Any]:
+    """The analysis as plain data."""
+    return {
+        "queries": analysis.queries,
+        "failures": analysis.failures,
+        "reasons": [{"reason": reason, "count": count} for reason, count in analysis.reasons],
+        "tables": [_table_to_json(table) for table in analysis.tables],
+    }
+
+
+def _table_to_json(table: TableAnalysis) -> dict[str, Any]:
+    counts = ("scans", "filtered", "unfiltered", "empty", "distinct_filters", "distinct_predicates", "refused")
+    listed = [
+        {
+            "feature": str(feature),
+            "weight": feature.weight,
+            "additional": feature.additional,
+            "filters": subsumed.filters,
+            "examples": list(subsumed.examples),
+        }
+        for feature, subsumed in zip(table.features.features, table.subsumed, strict=True)
+    ]
+    curves = {
+        name: [list(point) for point in getattr(table, name).points]
+        for name in ("commonality", "stability", "coverage")
+    }
+    return {
+        "table": table.table,
+        **{name: getattr(table, name) for name in counts},
+        "notes": list(table.notes),
+        "features": listed,
+        "feature_set": table.features.to_json(),
+        "curves": curves,
+        "choice": None if table.choice is None else asdict(table.choice),
+    }
