@@ -10,16 +10,20 @@ import sidestep
 PUBLIC = [
     "Explanation",
     "IndexStatus",
+    "LogAnalysis",
     "Metrics",
+    "Recorder",
     "SidestepError",
     "SidestepWarning",
     "__version__",
+    "analyze",
     "disable",
     "enable",
     "explain",
     "index",
     "metrics",
     "read",
+    "record",
     "status",
 ]
 

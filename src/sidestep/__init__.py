@@ -9,21 +9,38 @@
 from sidestep._version import __version__
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.prune import Explanation
-from sidestep.spark import Metrics, disable, enable, explain, index, metrics, read, status
+from sidestep.spark import (
+    LogAnalysis,
+    Metrics,
+    Recorder,
+    analyze,
+    disable,
+    enable,
+    explain,
+    index,
+    metrics,
+    read,
+    record,
+    status,
+)
 from sidestep.store import IndexStatus
 
 __all__ = [
     "Explanation",
     "IndexStatus",
+    "LogAnalysis",
     "Metrics",
+    "Recorder",
     "SidestepError",
     "SidestepWarning",
     "__version__",
+    "analyze",
     "disable",
     "enable",
     "explain",
     "index",
     "metrics",
     "read",
+    "record",
     "status",
 ]

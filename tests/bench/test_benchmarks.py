@@ -9,7 +9,10 @@ import pytest
 from bench.__main__ import benchmarks, main
 
 SMOKE = {
-    "plan": (["--sf", "0.01", "--files", "60", "--runs", "1", "--threads", "2"], {"median_ms", "bytes_per_file_column"}),
+    "plan": (
+        ["--sf", "0.01", "--files", "60", "--runs", "1", "--threads", "2"],
+        {"median_ms", "bytes_per_file_column"},
+    ),
     "index": (["--sf", "0.01", "--files", "2", "--runs", "1"], {"time_ratio", "size_ratio"}),
 }
 

@@ -1,4 +1,4 @@
-"""What was skipped is deleted, and the query runs again with sidestep on: through the old listing and through a new one."""
+"""What was skipped is deleted, and the query runs again with sidestep on, through the old listing and a new one."""
 
 from __future__ import annotations
 

@@ -136,6 +136,12 @@ def test_columns_that_every_branch_restricts_become_conjuncts():
     assert len(found) == 4
 
 
+def test_branches_that_the_rest_rules_out_go():
+    either = disjunction(compare(A, "=", 2), compare(B, ">", 0))
+    assert shown(compare(A, "=", 1), either) == {"a = 1", "b > 0"}
+    assert factor([compare(A, "=", 1), compare(B, "<", 0), either]).empty
+
+
 def test_branches_within_branches():
     inner = disjunction(
         conjunction(compare(C, "=", 1), compare(A, "<", 5)), conjunction(compare(C, "=", 1), compare(B, "<", 5))
@@ -189,6 +195,16 @@ def test_an_enormous_list_is_factored_in_seconds():
     (found,) = factor([one_of(A, wanted), is_not_null(A)]).predicates
     assert time.perf_counter() - begin < 15
     assert found == one_of(A, sorted(wanted))
+
+
+def test_long_chains_and_deep_nests():
+    chain = nest = compare(A, "=", 0)
+    for number in range(1, 3000):
+        chain = Or((chain, compare(A, "=", 2 * number)))
+    for number in range(1, 300):
+        nest = Or((compare(A, "=", number), And((compare(B, ">", number), nest))))
+    assert {part.__class__.__name__ for part in factor([chain]).predicates} == {"In"}
+    assert factor([nest, compare(C, "=", 1)]).predicates == {compare(C, "=", 1)}
 
 
 def test_tpch_columns_are_distinct():

@@ -182,6 +182,60 @@ def run_sql(
             out.print(reads_table(reads))
 
 
+@app.command()
+def analyze(
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG", help="A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
+        ),
+    ],
+    tables: Tables = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Save the features here.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Save the report as a page here.")] = None,
+    num_features: Annotated[
+        int | None,
+        typer.Option(min=1, help="Features per table; by default what would have served later queries best."),
+    ] = None,
+    threshold: Annotated[
+        int | None, typer.Option(min=1, help="T: the least number of queries that a feature must subsume.")
+    ] = None,
+    dates: Annotated[bool, typer.Option("--dates", help="Let predicates on dates and times become features.")] = False,
+    negations: Annotated[bool, typer.Option("--negations", help="Let negations become features.")] = False,
+    dialect: Annotated[
+        str | None, typer.Option(help="The SQL of the log, if not Spark's: postgres, snowflake, … (needs sqlglot).")
+    ] = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find what the queries of a log have in common: features of each table, and how well they serve."""
+    named = _pairs("--table", tables)
+    with _session(master, conf, verbose) as spark:
+        with progress(f"Analyzing {log}"):
+            found = sidestep.analyze(
+                spark,
+                log,
+                tables=named,
+                num_features=num_features,
+                threshold=threshold,
+                dates=dates,
+                negations=negations,
+                dialect=dialect,
+            )
+        written = [str(path) for path in found.save_features(out)] if out else []
+        if html:
+            found.save_html(html)
+            written.append(html)
+        if json:
+            print_json({**found.to_dict(), "written": written})
+            return
+        console().print(found)
+        for path in written:
+            console().print(Text(f"Wrote {path}", "bold"))
+
+
 @contextmanager
 def _session(master: str, conf: list[str] | None, verbose: bool) -> Iterator[SparkSession]:
     """A session for one command, in which errors and warnings are sentences."""

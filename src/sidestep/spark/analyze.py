@@ -1,4 +1,4 @@
-"""A log's statements understood: Catalyst is the one front end, so that features and later queries speak one language."""
+"""A log's statements understood by Catalyst, the one front end: features and later queries speak one language."""
 
 from __future__ import annotations
 

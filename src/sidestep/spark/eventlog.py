@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def is_event_log(path: Path) -> bool:
     if path.is_dir():
         return path.name.startswith("eventlog_v2_")
     try:
-        return '"SparkListener' in next(event_lines(path), "")[:60]
+        with closing(event_lines(path)) as lines:
+            return '"SparkListener' in next(lines, "")[:60]
     except (OSError, SidestepError, ValueError):
         return path.name.endswith(".lzf")
 

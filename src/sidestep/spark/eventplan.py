@@ -52,7 +52,9 @@ def scan_uses(plan: Mapping[str, Any]) -> Iterator[tuple[Scan, TableUse]]:
             fields = dict(_fields(about["ReadSchema"]))
             roots = tuple(_roots(about["Location"]))
             table = str(node["nodeName"]).split(" ", 2)[2].strip() or None
-            listed = _split(str(about.get("DataFilters", "[]"))[1:-1], ", ")
+            text = str(about.get("DataFilters", "[]"))[1:-1]
+            # Brackets that do not match are in a text of the query's, and it cannot be told where that ends.
+            listed = _split(text, ", ") if _balanced(text) else []
             found = (_predicate(text, fields) for text in listed)
             predicates = frozenset(p for p in found if p is not None)
             yield Scan("", table, roots, ()), TableUse(table or "", predicates, frozenset(fields))
@@ -89,6 +91,15 @@ def _split(text: str, separator: str, brackets: str = "()") -> list[str]:
             pieces.append(text[start:position])
             start = position + len(separator)
     return [piece for piece in [*pieces, text[start:]] if piece]
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _predicate(text: str, fields: Mapping[str, DataType]) -> Predicate | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 from typing import Literal as OneOf
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 from rich.console import Console, Group, RenderableType
 
 from sidestep.errors import SidestepError
@@ -78,7 +78,13 @@ class LogAnalysis:
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Save the report as one HTML page with its curves."""
-        Path(path).write_text(page(self.analysis), encoding="utf-8")
+        try:
+            text = page(self.analysis)
+        except ModuleNotFoundError as problem:
+            raise SidestepError(
+                f"The page's curves need plotly, which is not installed: pip install {problem.name}."
+            ) from problem
+        Path(path).write_text(text, encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, with the first failures by statement."""
@@ -98,7 +104,7 @@ class LogAnalysis:
         return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
 
     def _repr_html_(self) -> str:
-        return page(self.analysis)
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def analyze(
@@ -117,8 +123,8 @@ def analyze(
 
     ``log`` is a file or a folder: SQL, JSON lines, CSV, a recording, an event log of Spark; or a list of statements.
     ``tables`` gives the path, or the schema, of each table that statements name; recordings need none. With neither
-    ``num_features`` nor ``threshold`` both are chosen by what would have served later queries best. Predicates on dates,
-    and negations, become features only if asked for. No statement is run.
+    ``num_features`` nor ``threshold`` both are chosen by what would have served later queries best. Predicates on
+    dates, and negations, become features only if asked for. No statement is run.
     """
     workload = read_workload(spark, log, tables or {}, dialect)
     options = Options(
@@ -162,6 +168,8 @@ def read_workload(
             written = read_log(part)
             statements += written.statements
             failures += [Failure(Statement("", source=bad.source), bad.reason) for bad in written.bad]
+            if (rest := written.bad_count - len(written.bad)) > 0:
+                failures.append(Failure(Statement("", count=rest, source=str(part)), "further entries of no use"))
     if statements:
         understood = analyze_statements(spark, statements, tables, dialect)
         queries += understood.queries

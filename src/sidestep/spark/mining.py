@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.ml.fpm import FPGrowth
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.workload.mining import Transaction, closed_sets
 
 MOST_SUBSETS = 1 << 16
-"""FP-growth lists every frequent set, closed or not: where there may be more than this, closed sets are grown instead."""
+"""FP-growth lists every frequent set, closed or not: where there may be more, closed sets are grown instead."""
 MOST_ROWS = 200_000
 """FP-growth counts rows, so that a transaction that occurred ten times is ten of them. Above this, all are scaled."""
 
@@ -42,6 +41,8 @@ class FrequentSets:
         return _closed(transactions, self._frequent(transactions, min_support), min_support)
 
     def _frequent(self, transactions: list[Transaction], min_support: int) -> Iterable[frozenset[int]]:
+        from pyspark.ml.fpm import FPGrowth  # a second of imports that no one else needs
+
         total = sum(weight for _, weight in transactions)
         scale = max(1, -(-total // MOST_ROWS))
         # Weights are rounded up and the minimum down, so that no frequent set is missed; exact supports come after.

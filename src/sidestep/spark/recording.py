@@ -107,7 +107,7 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
 def read_recording(path: str | os.PathLike[str], tables: Mapping[str, object] | None = None) -> Workload:
     """The queries of a recording.
 
-    Tables are called as ``tables`` calls their paths (schemas name none), else as the catalog or their folder does. Lines that cannot be
+    Tables are called as ``tables`` calls their paths, else as the catalog or their folder does. Lines that cannot be
     read (the last one of a crash, say) are among the failures.
     """
     names = given_names(tables or {})

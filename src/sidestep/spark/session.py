@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from sidestep.spark.bridge import Bridge, check_session
 from sidestep.spark.indexes import Indexes
 from sidestep.spark.planner import Planner
+from sidestep.spark.recording import Recorder
 
 _enabled: dict[str, Enabled] = {}
 _lock = threading.RLock()
@@ -19,19 +20,23 @@ _lock = threading.RLock()
 class Enabled:
     """sidestep at work in one session; as a context manager, until the end of the block."""
 
-    def __init__(self, spark: SparkSession, index_dir: str | None) -> None:
+    def __init__(self, spark: SparkSession, index_dir: str | None, record: str | None) -> None:
         self.spark = spark
         self.index_dir = index_dir
+        self.record = record
         self.bridge = Bridge(spark)
         self.inspector = self.bridge.factory()
         self.planner = Planner()
         self.rule: Any = self.inspector.rule(self.planner)
         self.planner.indexes = Indexes(self.rule, index_dir)
+        self.recorder = Recorder(spark, record).start() if record is not None else None
         self.inspector.install(spark._jsparkSession, self.rule, True)
 
     def disable(self) -> None:
         """Leave all later queries of the session to Spark alone."""
         self.rule.setEnabled(False)
+        if self.recorder is not None:
+            self.recorder.stop()
         self.inspector.install(self.spark._jsparkSession, self.rule, False)
         if self.planner.indexes is not None:
             self.planner.indexes.close()
@@ -59,22 +64,23 @@ def session_key(spark: SparkSession) -> str:
     return str(spark._jsparkSession.sessionUUID())
 
 
-def enable(spark: SparkSession, *, index_dir: str | None = None) -> Enabled:
+def enable(spark: SparkSession, *, index_dir: str | None = None, record: str | None = None) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 
     Queries, SQL or DataFrame, stay as they are; tables without an index too. ``index_dir`` is where indexes are if not
-    in the tables' own ``_sidestep`` folders. Calling it again changes nothing but ``index_dir``. A session made by
+    in the tables' own ``_sidestep`` folders; ``record`` is a file to note the queries in (see ``sidestep.record``).
+    Calling it again with the same arguments changes nothing, with others these take effect. A session made by
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL.
     """
     check_session(spark)
     with _lock:
         current = _enabled.get(session_key(spark))
-        if current is not None and current.index_dir == index_dir:
+        if current is not None and (current.index_dir, current.record) == (index_dir, record):
             return current
         if current is not None:
             current.disable()
-        state = Enabled(spark, index_dir)
+        state = Enabled(spark, index_dir, record)
         _enabled[session_key(spark)] = state
         return state
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -20,20 +20,21 @@ from sidestep.errors import SidestepError
 LZ4_MAGIC = b"LZ4Block"
 LZ4_HEADER = struct.Struct("<8sBiiI")
 LZ4_PLAIN = 0x10
-"""The block is stored as it is; 0x20 is compressed. The other half of the byte is a level that readers need not know."""
+"""The block is stored as it is; 0x20 is compressed. The other half of the byte is a level for writers."""
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = 16
 """The magic, and two versions of four bytes."""
 
 
-def event_lines(path: Path) -> Iterator[str]:
+def event_lines(path: Path) -> Generator[str]:
     """The lines of an event log, one event each."""
     name = path.name.removesuffix(".inprogress")
     suffix = name.rpartition(".")[2] if "." in name else ""
     unpack = _CODECS.get(suffix)
     with open(path, "rb") as file:
         if unpack is None:
-            yield from io.TextIOWrapper(file, "utf-8", errors="replace")
+            with io.TextIOWrapper(file, "utf-8", errors="replace") as text:
+                yield from text
             return
         yield from _lines(unpack(file))
 

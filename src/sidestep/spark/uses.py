@@ -12,7 +12,7 @@ from sidestep.prune.static import CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
 from sidestep.workload.query import JoinUse, TableUse
 
 RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
-"""How the text begins of the filters that Spark adds for itself: they are no one's wish, and recur in no other query."""
+"""How the text begins of the filters that Spark adds for itself: no one wished for them, and none recurs."""
 DEFAULT_SCHEMA = "spark_catalog.default."
 
 
@@ -104,7 +104,7 @@ Equality = tuple[Column, Column, Join | Filter]
 
 
 def _equalities(query: Query) -> Iterator[Equality]:
-    """Equalities between two columns in conditions of joins, and in filters, where a correlated subquery leaves some."""
+    """Equalities between two columns in conditions of joins, and in filters: correlated subqueries leave some there."""
     for plan in query.plans:
         for operator in walk(plan):
             condition = operator.condition if isinstance(operator, Join | Filter) else None

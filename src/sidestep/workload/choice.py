@@ -16,6 +16,9 @@ NUM_FEATURES = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40)
 SHARES = (0.005, 0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
 """Thresholds that are tried, as shares of the queries: 4 to 64 of the thesis's 800."""
 
+MOST_ITEMS = 64
+"""Predicates that are mined for each thing tried: what is asked is which does better, not what comes out."""
+
 FEWEST_SCANS = 20
 """A log of fewer scans is not divided: a part of it would say nothing."""
 
@@ -71,6 +74,7 @@ def choose(
     that come within :data:`NEAR` of the best score.
     """
     chosen = options or Options()
+    chosen = replace(chosen, most_items=min(chosen.most_items, MOST_ITEMS))
     workload = augmented.workload
     if workload.total < FEWEST_SCANS or not augmented.items:
         return None

@@ -34,6 +34,10 @@ from sidestep.predicate.nodes import opened
 from sidestep.workload.canonical import canonical, columns_named, formula_of, key, necessary_ranges, repeatable, written
 
 
+DEEPEST = 60
+"""Changes between AND, OR and NOT, one inside the other, up to which a predicate is looked into."""
+
+
 @dataclass(frozen=True, slots=True)
 class Factored:
     """A filter as a conjunction, each part in its canonical form."""
@@ -51,7 +55,9 @@ def factor(predicates: Iterable[Predicate]) -> Factored:
     values that some branch allows; what is then left of it stays as one more conjunct. So TPC-H's q19, three
     alternatives of brand, container, quantity and size, gives ``p_container IN (…)`` and ``p_size <= 15``, which are
     the same in every q19 whatever its parameters, and are features where the whole OR never is. Conjuncts on one
-    column stay apart, as they are the items that are counted. IS NOT NULL goes where another conjunct implies it.
+    column stay apart, as they are the items that are counted. IS NOT NULL goes where another conjunct implies it. A
+    predicate nested deeper than :data:`DEEPEST` is left out: the filter then says less, and no feature is taken to
+    subsume it wrongly.
 
     >>> from sidestep.predicate import INTEGER, column, compare, conjunction, disjunction, sql
     >>> a, b = column("a", INTEGER), column("b", INTEGER)
@@ -60,13 +66,48 @@ def factor(predicates: Iterable[Predicate]) -> Factored:
     >>> sorted(sql(p) for p in factor([disjunction(left, right)]).predicates)
     ['a = 1', 'b <= 8']
     """
-    parts = _parts(canonical(And(tuple(predicates))))
+    parts = list(conjuncts(canonical(And(tuple(p for p in predicates if _depth(p) <= DEEPEST)))))
+    while True:
+        found = _parts(canonical(And(tuple(_without_dead_branches(parts)))))
+        if set(found) == set(parts):
+            break
+        parts = found
     formulas = {part: formula_of(part) for part in parts}
     kept = [part for part in parts if formulas[part] != HOLDS_ALWAYS]
     whole = all_of(formulas[part] for part in kept)
     if whole == HOLDS_NEVER or unsatisfiable(whole):
         return Factored(frozenset(kept), empty=True)
     return Factored(frozenset(_without_implied_presence(kept, formulas)))
+
+
+def _depth(predicate: Predicate) -> int:
+    """How many connectives of another kind are inside each other; a loop, since what is deep is what is asked."""
+    deepest = 0
+    pending: list[tuple[Predicate, type, int]] = [(predicate, And, 0)]
+    while pending:
+        part, kind, depth = pending.pop()
+        deepest = max(deepest, depth)
+        if isinstance(part, And | Or):
+            inner = depth + (not isinstance(part, kind))
+            pending.extend((child, type(part), inner) for child in part.children)
+        elif isinstance(part, Not):
+            pending.append((part.child, Not, depth + 1))
+    return deepest
+
+
+def _without_dead_branches(parts: list[Predicate]) -> list[Predicate]:
+    """The parts with each OR freed of the branches that the other parts rule out: ``a = 1`` ends ``a = 2 OR b > 0``."""
+    choices = sum(isinstance(part, Or) for part in parts)
+    if choices in (0, len(parts)):
+        return parts
+    context = all_of(formula_of(part) for part in parts if not isinstance(part, Or))
+    found = []
+    for part in parts:
+        if isinstance(part, Or):
+            alive = [way for way in part.children if all_of([context, formula_of(way)]) != HOLDS_NEVER]
+            part = Or(tuple(alive)) if len(alive) < len(part.children) else part
+        found.append(part)
+    return found
 
 
 def _parts(predicate: Predicate) -> list[Predicate]:

@@ -15,7 +15,7 @@ from sidestep.predicate import all_of, implies
 from sidestep.workload.eligible import Eligibility
 from sidestep.workload.featureset import Feature, FeatureSet
 from sidestep.workload.folded import Item, TableWorkload, of_table
-from sidestep.workload.mining import Miner, Transaction, closed_sets
+from sidestep.workload.mining import Miner, TooManySets, Transaction, closed_sets
 from sidestep.workload.query import Workload
 from sidestep.workload.subsumption import Bits, subsumed
 
@@ -41,7 +41,7 @@ class Options:
     rank: Rank = "weight"
     """What comes first: see :data:`Rank`."""
     eligibility: Eligibility = field(default_factory=Eligibility)
-    most_items: int = 250
+    most_items: int = 150
     """Predicates that are mined at most; of more, those that hardly differ from another are left out."""
 
     def __post_init__(self) -> None:
@@ -138,8 +138,7 @@ def predicate_sets(
     if not known:
         return []
     rows, counts = _folded(here[known], weights[weights > 0])
-    groups = _thinned(_always_together(rows), rows, counts, options.most_items)
-    sets = _mined(rows[groups], counts, threshold, miner)
+    sets = _mined(rows, counts, threshold, options.most_items, miner)
     found = []
     for subsumes, weight, additional in _eliminated(sets, counts, threshold):
         # Of all sets with these filters the strictest, with every predicate that joins without loss, skips most.
@@ -169,12 +168,21 @@ def feature_of(augmented: Augmented, found: PredicateSet) -> Feature:
     The most general go first: of ``product = 'shoes'`` and ``product IN ('shoes', 'shirts')`` the former stays.
     """
     width = augmented.subsumed.sum(axis=1)
-    kept = sorted(found.items, key=lambda at: (-int(width[at]), augmented.items[at].key))
-    for at in tuple(kept):
-        others = [augmented.items[other].formula for other in kept if other != at]
-        if others and implies(all_of(others), augmented.items[at].formula):
+    kept: list[int] = []
+    # What is implied is as wide or wider, so from the strictest on most of a long chain of ranges is passed at once.
+    for at in sorted(found.items, key=lambda at: (int(width[at]), augmented.items[at].key)):
+        if not _implied(augmented, kept, at):
+            kept.append(at)
+    for at in sorted(kept, key=lambda at: (-int(width[at]), augmented.items[at].key)):
+        if _implied(augmented, [other for other in kept if other != at], at):
             kept.remove(at)
     return Feature(tuple(augmented.items[at].predicate for at in kept), found.weight, found.additional)
+
+
+def _implied(augmented: Augmented, others: list[int], at: int) -> bool:
+    return bool(others) and implies(
+        all_of(augmented.items[other].formula for other in others), augmented.items[at].formula
+    )
 
 
 def _occurring(augmented: Augmented, weights: Weights) -> list[int]:
@@ -227,14 +235,22 @@ def _thinned(items: list[int], rows: Bits, weights: Weights, most: int) -> list[
     return sorted(items[at] for at in order[-most:])
 
 
-def _mined(rows: Bits, weights: Weights, threshold: int, miner: Miner) -> dict[bytes, Bits]:
+def _mined(rows: Bits, weights: Weights, threshold: int, most: int, miner: Miner) -> dict[bytes, Bits]:
     """The filters that each frequent set subsumes, one of the sets with the same filters being enough."""
-    transactions: list[Transaction] = [
-        (frozenset(map(int, np.flatnonzero(held))), int(weight)) for held, weight in zip(rows.T, weights, strict=True)
-    ]
-    sets = {members for members, _ in miner([t for t in transactions if t[0]], threshold) if members}
-    # Single predicates count whatever the miner leaves out.
-    sets.update(frozenset({at}) for at in range(len(rows)))
+    groups = _always_together(rows)
+    items = _thinned(groups, rows, weights, most)
+    while True:
+        held, counts = _folded(rows[items], weights)
+        transactions: list[Transaction] = [
+            (frozenset(map(int, np.flatnonzero(one))), int(count)) for one, count in zip(held.T, counts, strict=True)
+        ]
+        try:
+            sets = {frozenset(items[at] for at in members) for members, _ in miner(transactions, threshold) if members}
+            break
+        except TooManySets:
+            items = _thinned(items, rows, weights, len(items) // 2)
+    # Single predicates count whatever was left out of the mining.
+    sets.update(frozenset({at}) for at in groups)
     found: dict[bytes, Bits] = {}
     for members in sets:
         common: Bits = np.all(rows[list(members)], axis=0)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
-from sidestep.workload.canonical import canonical, key
+from sidestep.workload.canonical import canonical, columns_named, key
 
 FORMAT = 1
 
@@ -36,7 +36,9 @@ class Feature:
     def __post_init__(self) -> None:
         if not self.predicates:
             raise SidestepError("A feature needs at least one predicate: without any it holds for every row.")
-        spelled = sorted(map(canonical, self.predicates), key=key)
+        spelled = sorted(
+            map(canonical, self.predicates), key=lambda p: (sorted(c.name for c in columns_named(p)), key(p))
+        )
         object.__setattr__(self, "predicates", tuple(spelled))
 
     @property

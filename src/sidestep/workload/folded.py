@@ -140,8 +140,8 @@ class _Folding:
         """The filter's item numbers, or None if no row can satisfy it."""
         if predicates not in self.factored:
             whole: Factored = factor(predicates)
-            numbers = sorted({self._number(part) for part in whole.predicates})
-            self.factored[predicates] = None if whole.empty else tuple(numbers)
+            numbers = None if whole.empty else tuple(sorted({self._number(part) for part in whole.predicates}))
+            self.factored[predicates] = numbers
         return self.factored[predicates]
 
     def _number(self, predicate: Predicate) -> int:

@@ -76,10 +76,15 @@ def plot(curve: Curve, width: int = WIDTH, height: int = HEIGHT) -> list[Text]:
     """
     last = curve.points[-1][0] if curve.points else 1.0
     grid = [[0] * width for _ in range(height)]
+    before: int | None = None
     for column in range(2 * width):
         y = curve.at(last * column / (2 * width - 1))
         row = round((1 - min(max(y, 0.0), 1.0)) * (4 * height - 1))
-        grid[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+        # A steep piece is drawn all the way, or it would be a few dots far apart.
+        nearest = row if before is None or abs(before - row) < 2 else before - 1 if before > row else before + 1
+        for dot in range(min(row, nearest), max(row, nearest) + 1):
+            grid[dot // 4][column // 2] |= _DOTS[dot % 4][column % 2]
+        before = row
     lines = []
     for number, cells in enumerate(grid):
         label = "100%" if number == 0 else "  0%" if number == height - 1 else "    "

@@ -46,19 +46,23 @@ def subsumed(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
     Filters fall apart into components that share no columns, and what a component implies is decided once. Ranges on
     one column, which are nearly all there is in a log, are compared as arrays; only the rest goes to a proof.
     """
-    components, places = _components(workload)
-    implied = np.zeros((len(components), len(predicates)), np.bool_)
-    known = [_Component(workload, numbers) for numbers in components]
-    _compare_ranges(known, predicates, implied)
-    _prove(known, predicates, implied)
+    numbers, places = _components(workload)
+    components = [_Known(workload, members) for members in numbers]
     found = np.zeros((len(predicates), len(workload.filters)), np.bool_)
+    implied = _compare_ranges(components, predicates)
     for at, parts in enumerate(places):
         found[:, at] = implied[parts].any(axis=0)
+    by_columns: dict[frozenset[Column], list[int]] = defaultdict(list)
+    for k, predicate in enumerate(predicates):
+        if not isinstance(predicate, Within):
+            by_columns[_columns(predicate)].append(k)
+    for columns, wanted in by_columns.items():
+        _prove(workload, columns, [predicates[k] for k in wanted], numbers, places, found, wanted)
     return found
 
 
-class _Component:
-    """Predicates of a filter that are linked by the columns they share, and what they say together."""
+class _Known:
+    """Predicates of a filter, and what they say together."""
 
     def __init__(self, workload: TableWorkload, numbers: frozenset[int]) -> None:
         items = [workload.items[number] for number in sorted(numbers)]
@@ -91,21 +95,23 @@ def _components(workload: TableWorkload) -> tuple[list[frozenset[int]], list[lis
     return list(numbers), places
 
 
-def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formula], implied: Bits) -> None:
-    """Decide every predicate that is a range on one column.
+def _compare_ranges(components: Sequence[_Known], predicates: Sequence[Formula]) -> Bits:
+    """Which components (rows) imply which predicates (columns), of those that are a range on one column.
 
     What a disjunction says of one column alone has become a conjunct of its own in factoring, so the ranges that the
     component's facts come to are all that is known.
     """
+    implied = np.zeros((len(components), len(predicates)), np.bool_)
     by_column: dict[Column, dict[int, IntervalSet]] = defaultdict(dict)
     for k, predicate in enumerate(predicates):
         if isinstance(predicate, Within):
             by_column[predicate.column][k] = predicate.ranges
     for column, wanted in by_column.items():
         implied[:, list(wanted)] = _in_ranges(components, column, list(wanted.values()))
+    return implied
 
 
-def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
+def _in_ranges(components: Sequence[_Known], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
     """Which components (rows) force the column's value into which ranges (columns)."""
     known = [component.facts.ranges.get(column) for component in components]
     sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
@@ -157,29 +163,43 @@ def _segments(sets: Sequence[IntervalSet]) -> list[int | None]:
     return [None if found is None else sum((1 << rank[b]) - (1 << rank[a]) for a, b in found) for found in pieces]
 
 
-def _prove(components: Sequence[_Component], predicates: Sequence[Formula], implied: Bits) -> None:
-    """Decide every predicate that is more than a range on one column."""
-    wanted = [k for k, predicate in enumerate(predicates) if not isinstance(predicate, Within)]
-    by_columns: dict[frozenset[Column], list[int]] = defaultdict(list)
+def _prove(
+    workload: TableWorkload,
+    columns: frozenset[Column],
+    predicates: Sequence[Formula],
+    components: Sequence[frozenset[int]],
+    places: Sequence[Sequence[int]],
+    found: Bits,
+    rows: Sequence[int],
+) -> None:
+    """Decide predicates about these columns that are more than a range on one.
+
+    All components that touch one of the columns are taken together: ``a = 1 AND b = 2`` implies ``a < b``, and
+    ``a = 1`` alone implies ``a = 1 OR b = 2``.
+    """
+    mentioned = [frozenset(c for n in members for c in workload.items[n].columns) for members in components]
+    touching = {c for c, known in enumerate(mentioned) if not known.isdisjoint(columns)}
+    joined: dict[frozenset[int], list[int]] = defaultdict(list)
+    for at, parts in enumerate(places):
+        together = frozenset(part for part in parts if part in touching)
+        if together:
+            joined[together].append(at)
+    sources = [_Known(workload, frozenset().union(*(components[part] for part in together))) for together in joined]
+    possible = np.ones((len(sources), len(predicates)), np.bool_)
     by_bound: dict[Column, dict[int, IntervalSet]] = defaultdict(dict)
-    for k in wanted:
-        by_columns[_columns(predicates[k])].append(k)
-        for column, ranges in necessary_ranges(predicates[k]).items():
+    for k, predicate in enumerate(predicates):
+        for column, ranges in necessary_ranges(predicate).items():
             by_bound[column][k] = ranges
-    possible = np.zeros_like(implied)
-    for c, component in enumerate(components):
-        for columns, numbers in by_columns.items():
-            if columns <= component.columns:
-                possible[c, numbers] = True
     for column, bounds in by_bound.items():
         # Where not even what a predicate needs of one column follows, the predicate does not.
-        possible[:, list(bounds)] &= _in_ranges(components, column, list(bounds.values()))
-    number = {predicates[k]: k for k in wanted if _identified(predicates[k])}
-    for c, component in enumerate(components):
-        own = {number[part] for part in component.parts if part in number}
-        for k in map(int, np.flatnonzero(possible[c])):
-            implied[c, k] = k in own or _implies(component, predicates[k])
-        implied[c, list(own)] = True
+        possible[:, list(bounds)] &= _in_ranges(sources, column, list(bounds.values()))
+    number = {predicate: k for k, predicate in enumerate(predicates) if _identified(predicate)}
+    ways = [[_columns(way) for way in (p.children if isinstance(p, Any) else (p,))] for p in predicates]
+    for source, filters, open_ones in zip(sources, joined.values(), possible, strict=True):
+        own = {number[part] for part in source.parts if part in number}
+        for k in {*map(int, np.flatnonzero(open_ones)), *own}:
+            if k in own or (any(way <= source.columns for way in ways[k]) and _implies(source, predicates[k])):
+                found[rows[k], filters] = True
 
 
 def _identified(predicate: Formula) -> bool:
@@ -187,10 +207,10 @@ def _identified(predicate: Formula) -> bool:
     return all(atom.opaque.identified for atom in atoms(predicate) if isinstance(atom, Holds))
 
 
-def _implies(component: _Component, predicate: Formula) -> bool:
-    if isinstance(predicate, Holds) and not component.has_choice:
-        return component.facts.entails_directly(predicate)
-    return implies(component.formula, predicate)
+def _implies(known: _Known, predicate: Formula) -> bool:
+    if isinstance(predicate, Holds) and not known.has_choice:
+        return known.facts.entails_directly(predicate)
+    return implies(known.formula, predicate)
 
 
 def _columns(formula: Formula) -> frozenset[Column]:

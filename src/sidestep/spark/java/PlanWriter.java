@@ -432,7 +432,7 @@ public final class PlanWriter {
       return true;
     }
     if (o == null || o instanceof String || o instanceof Number || o instanceof Boolean || o instanceof Character
-        || o instanceof UTF8String || o instanceof Decimal || o instanceof Enum
+        || o instanceof UTF8String || o instanceof Decimal || o instanceof Enum || o instanceof scala.Enumeration.Value
         || o instanceof org.apache.spark.unsafe.types.CalendarInterval) {
       into.append(o);
       return true;

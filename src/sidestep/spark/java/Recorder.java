@@ -47,6 +47,11 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
     }
   }
 
+  /** Loses the file, as a full or vanished disk does. */
+  public void closeFile() throws Exception {
+    file.close();
+  }
+
   public synchronized long records() {
     return records;
   }

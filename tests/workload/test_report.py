@@ -1,0 +1,125 @@
+"""The analysis as data, on a terminal and as a page."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from sidestep.errors import SidestepError
+from sidestep.predicate import INTEGER, STRING, column, compare
+from sidestep.workload import Failure, Options, Statement, Workload, analyze, page, save_page, show, to_json
+from tests.workload.queries import query, tpch, workload
+
+A, NAME = column("a", INTEGER), column("name", STRING)
+
+
+def text_of(analysis):
+    console = Console(width=120, record=True, file=io.StringIO())
+    show(analysis, console)
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def tpch_analysis():
+    return analyze(tpch(200), tune=True)
+
+
+def test_the_parts_of_a_report(tpch_analysis):
+    (table,) = tpch_analysis.tables
+    assert (tpch_analysis.queries, tpch_analysis.failures) == (200, 0)
+    assert (table.scans, table.filtered, table.unfiltered, table.empty) == (200, 200, 0, 0)
+    assert table.refused["date or time"] > 0
+    assert table.choice is not None
+    assert len(table.features) <= table.choice.num_features
+    assert table.coverage.at(len(table.features)) == pytest.approx(table.features.coverage)
+    returned = next(n for n, feature in enumerate(table.features.features) if str(feature) == "l_returnflag = 'R'")
+    assert set(table.subsumed[returned].examples) == {"q10"}
+
+
+def test_as_json(tpch_analysis):
+    data = json.loads(json.dumps(to_json(tpch_analysis)))
+    assert data["tables"][0]["table"] == "denormalized"
+    assert {"commonality", "stability", "coverage"} == data["tables"][0]["curves"].keys()
+    assert data["tables"][0]["features"][0]["weight"] > 0
+
+
+def test_on_a_terminal(tpch_analysis):
+    text = text_of(tpch_analysis)
+    for expected in ("200 queries understood", "l_returnflag = 'R'", "filter commonality", "filter stability", "⠉"):
+        assert expected in text
+
+
+def test_as_a_page_without_network(tpch_analysis, tmp_path):
+    save_page(tpch_analysis, tmp_path / "report.html", "My <log>")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>My &lt;log&gt;</h1>" in text
+    assert text.count('class="plot"') == 3
+    assert "Plotly.newPlot" in text
+    assert 'src="http' not in text.split("</head>")[1]
+    with pytest.raises(SidestepError, match="could not be written"):
+        save_page(tpch_analysis, tmp_path / "none" / "report.html")
+
+
+def test_markup_in_queries_stays_text():
+    found = analyze(workload(query(compare(NAME, "=", "<script>alert(1)</script>[bold]"), count=3)))
+    assert "<script>alert" not in page(found).split("</head>")[1]
+    assert "[bold]" in text_of(found)
+
+
+def test_an_empty_log():
+    with pytest.raises(SidestepError, match="The log is empty"):
+        analyze(Workload(()))
+
+
+def test_nothing_understood():
+    failure = Failure(Statement("SELEC 1", source="log.sql:1"), "Syntax error at or near SELEC.")
+    with pytest.raises(SidestepError, match=r"None of the log's 1 statements.*log.sql:1.*Syntax error"):
+        analyze(Workload((), (failure,)))
+
+
+def test_failures_are_counted_by_reason():
+    failures = (
+        Failure(Statement("x"), "no such table"),
+        Failure(Statement("y", count=4), "syntax"),
+        Failure(Statement("z"), "no such table"),
+    )
+    found = analyze(Workload((query(compare(A, "=", 1)),), failures))
+    assert (found.failures, found.reasons) == (6, (("syntax", 4), ("no such table", 2)))
+    assert "no such table" in text_of(found)
+
+
+def test_no_filters_at_all():
+    found = analyze(workload(query(count=4)))
+    assert found.tables[0].notes == ("No query filters sales: there is nothing to learn features from.",)
+    assert "nothing to learn" in text_of(found)
+    assert "nothing to learn" in page(found)
+
+
+def test_only_contradictions_or_refused_predicates():
+    found = analyze(workload(query(compare(A, ">", 5), compare(A, "<", 3), count=2), query(compare(A, "<>", 1))))
+    notes = found.tables[0].notes
+    assert "negation (1)" in notes[0]
+    assert "2 scans have predicates that contradict" in notes[1]
+
+
+def test_a_table_no_one_reads():
+    with pytest.raises(SidestepError, match="the queries read sales"):
+        analyze(workload(query()), ["orders"])
+    found = analyze(workload(query(), query(table="orders")), ["orders"])
+    assert [table.table for table in found.tables] == ["orders"]
+    with pytest.raises(SidestepError, match="has no table sales"):
+        found.table("sales")
+
+
+def test_queries_that_read_no_known_table():
+    with pytest.raises(SidestepError, match="read no table that is known"):
+        analyze(Workload((query().__class__(uses=()),)))
+
+
+def test_a_threshold_that_is_given_is_kept():
+    found = analyze(tpch(100), options=Options(threshold=7), tune=True)
+    assert found.tables[0].features.threshold == 7
+    assert found.tables[0].choice is None
