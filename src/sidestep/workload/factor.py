@@ -33,7 +33,6 @@ from sidestep.predicate import (
 from sidestep.predicate.nodes import opened
 from sidestep.workload.canonical import canonical, columns_named, formula_of, key, necessary_ranges, repeatable, written
 
-
 DEEPEST = 60
 """Changes between AND, OR and NOT, one inside the other, up to which a predicate is looked into."""
 

@@ -8,8 +8,11 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -331,13 +334,21 @@ public final class PlanWriter {
       return true;
     }
     if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
-    if (e instanceof Cast && ((Cast) e).child() instanceof AttributeReference) {
+    if (e instanceof Cast && ((Cast) e).child() instanceof AttributeReference && ordered((Cast) e)) {
       out.append("[\"cast\",").append(((AttributeReference) ((Cast) e).child()).exprId().id()).append(',');
       string(((Cast) e).dataType().catalogString());
       out.append(']');
       return true;
     }
     return false;
+  }
+
+  /** Whether a cast may keep the order of values; any other is part of an opaque predicate, with all it depends on. */
+  private static boolean ordered(Cast cast) {
+    DataType from = cast.child().dataType();
+    DataType to = cast.dataType();
+    return from instanceof NumericType && to instanceof NumericType
+        || from instanceof DateType && to instanceof TimestampNTZType;
   }
 
   private boolean literal(Object value, DataType type) {
