@@ -134,7 +134,7 @@ class TestThesisSection33:
     def test_ranks(self):
         log = workload(query(compare(REVENUE, ">", 32), count=10), query(compare(REVENUE, ">", 21), count=3))
         assert features_of(log, threshold=3, rank="additional") == [("revenue > 32", 10), ("revenue > 21", 13)]
-        two = Workload((*log.queries, query(compare(EVENT, "=", "buy"), count=5)))
+        two = Workload((*log.queries, query(compare(EVENT, "=", "buy"), count=6)))
         assert [text for text, _ in features_of(two, threshold=3, rank="coverage")] == [
             "revenue > 21",
             "event = 'buy'",

@@ -24,8 +24,12 @@ Weights = npt.NDArray[np.int64]
 
 Rank = OneOf["weight", "additional", "coverage"]
 """How features are ranked: by the weight of all queries they subsume; as in the thesis by those they subsume
-additionally, I(F); or each by those that no feature ranked before it subsumes. The first is steadier than the second (a
-low T lets strict sets drain I(F) from general ones), and the third helps most queries with few features, each less."""
+additionally, I(F); or each by the queries it subsumes, of which one counts the less the more features ranked before it
+subsume it too: a half after one, a third after two. The first is steadier than the second (a low T lets strict sets drain
+I(F) from general ones), and the third spends no features on variants of one template while others have none."""
+
+SHARES = 720_720
+"""What a query counts before any feature subsumes it: a number that all small ones divide, so that sums are exact."""
 
 THRESHOLD_SHARE = 1 / 80
 """The threshold where none is given, as a share of the scans: 10 of the thesis's 800 training queries."""
@@ -38,7 +42,7 @@ class Options:
     num_features: int = 15
     threshold: int | None = None
     """T: the least number of queries that a feature must subsume beyond those that stricter features do."""
-    rank: Rank = "weight"
+    rank: Rank = "coverage"
     """What comes first: see :data:`Rank`."""
     eligibility: Eligibility = field(default_factory=Eligibility)
     most_items: int = 150
@@ -153,12 +157,13 @@ def _ranked(found: list[PredicateSet], weights: Weights, rank: Rank) -> list[Pre
     if rank != "coverage":
         return found
     chosen: list[PredicateSet] = []
-    left = weights.copy()
+    times = np.ones_like(weights)
     while found:
-        best = max(found, key=lambda s: int(left[s.subsumes].sum()))  # the first of equals, by weight
+        worth = weights * (SHARES // times)
+        best = max(found, key=lambda s: int(worth[s.subsumes].sum()))  # the first of equals, by weight
         chosen.append(best)
         found.remove(best)
-        left[best.subsumes] = 0
+        times[best.subsumes] += 1
     return chosen
 
 
