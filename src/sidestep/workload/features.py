@@ -25,8 +25,8 @@ Weights = npt.NDArray[np.int64]
 Rank = OneOf["weight", "additional", "coverage"]
 """How features are ranked: by the weight of all queries they subsume; as in the thesis by those they subsume
 additionally, I(F); or each by the queries it subsumes, of which one counts the less the more features ranked before it
-subsume it too: a half after one, a third after two. The first is steadier than the second (a low T lets strict sets drain
-I(F) from general ones), and the third spends no features on variants of one template while others have none."""
+subsume it too: a half after one, a third after two. The first is steadier than the second (a low T lets strict sets
+drain I(F) from general ones), and the third spends no features on variants of one template while others have none."""
 
 SHARES = 720_720
 """What a query counts before any feature subsumes it: a number that all small ones divide, so that sums are exact."""
