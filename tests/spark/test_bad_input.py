@@ -52,7 +52,7 @@ def check(spark, root, read: list[str], condition: str = "id < 5") -> None:
 
 
 def index_files(root: Path) -> list[Path]:
-    return sorted((root / "_sidestep").glob("index-*.parquet"))
+    return sorted((root / "_sidestep").glob("_index-*.sidestep"))
 
 
 # ---- the index itself

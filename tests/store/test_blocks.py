@@ -138,13 +138,15 @@ def test_footers_and_data_agree_and_bound_every_value(tmp_path: Path, data: st.D
     from_footers = summaries(path, "c", type, Sources(float_footers=True))
     by_default = summaries(path, "c", type)
     from_data = summaries(path, "c", type, Sources(footers=False))
-    assert by_default == from_data
+    # The writer of a dictionary takes the bounds of the whole dictionary: outer ones, not those of the data.
+    exact = not pa.types.is_dictionary(arrow)
+    assert not exact or by_default == from_data
     floating = type.kind in (Kind.FLOAT, Kind.DOUBLE)
     for group, (footer, read) in enumerate(zip(from_footers, from_data, strict=True)):
         block = [None if value is None else stored(value) for value in column[group * size : (group + 1) * size]]
         check(footer, block, floating)
         check(read, block, floating)
-        if not floating:
+        if exact and not floating:
             assert footer == read
         numbers = [value for value in block if value is not None and not (floating and math.isnan(value))]
         tight = numbers and not (isinstance(numbers[0], bytes) and max(map(len, numbers)) > 32)

@@ -9,6 +9,7 @@ from sidestep.predicate.types import INTEGRAL, DataType, Kind
 from sidestep.synopsis.stored import stored_type
 
 _BYTEWISE = frozenset({Kind.STRING, Kind.BINARY})
+_BY_WIDTH = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 
 def convertible(stored: DataType, asked: DataType) -> bool:
@@ -21,9 +22,12 @@ def convertible(stored: DataType, asked: DataType) -> bool:
     if stored == asked:
         return True
     if stored.kind is Kind.DECIMAL:
-        return asked.kind is Kind.DECIMAL and stored.scale == asked.scale
+        return asked.kind is Kind.DECIMAL and stored.scale == asked.scale and stored.precision <= asked.precision
     pair = {stored.kind, asked.kind}
-    return pair <= INTEGRAL or pair <= _BYTEWISE or (stored.kind is Kind.FLOAT and asked.kind is Kind.DOUBLE)
+    if pair <= INTEGRAL:
+        # Spark reads an integer as a narrower one by cutting bits off: 200 becomes -56.
+        return _BY_WIDTH.index(stored.kind) <= _BY_WIDTH.index(asked.kind)
+    return pair <= _BYTEWISE or (stored.kind is Kind.FLOAT and asked.kind is Kind.DOUBLE)
 
 
 def convert_bounds(bounds: pa.Array, asked: DataType) -> pa.Array:

@@ -28,7 +28,9 @@ from sidestep.store.files import Location, list_names, locate, open_file, write_
 
 FORMAT = 1
 FOLDER = "_sidestep"
-_NAME = re.compile(r"index-(\d{8})-[0-9a-f]{32}\.parquet")
+_NAME = re.compile(r"_index-(\d{8})-[0-9a-f]{32}\.sidestep")
+"""Parquet, but not by name: a glob such as ``table/*`` makes the index folder itself one that is read. Spark then passes
+over names with a leading underscore, and others over names that do not end in ``.parquet``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def name_after(name: str) -> str:
 
 
 def _name(sequence: int) -> str:
-    return f"index-{sequence:08d}-{uuid.uuid4().hex}.parquet"
+    return f"_index-{sequence:08d}-{uuid.uuid4().hex}.sidestep"
 
 
 def _sequence(name: str) -> int:
