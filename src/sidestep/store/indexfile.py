@@ -29,8 +29,8 @@ from sidestep.store.files import Location, list_names, locate, open_file, write_
 FORMAT = 1
 FOLDER = "_sidestep"
 _NAME = re.compile(r"_index-(\d{8})-[0-9a-f]{32}\.sidestep")
-"""Parquet, but not by name: a glob such as ``table/*`` makes the index folder itself one that is read. Spark then passes
-over names with a leading underscore, and others over names that do not end in ``.parquet``."""
+"""Parquet, but not by name: a glob such as ``table/*`` makes the index folder itself one that is read. Spark then
+passes over names with a leading underscore, and others over names that do not end in ``.parquet``."""
 
 
 @dataclass(frozen=True, slots=True)
