@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOURCES = 50
+OTHERS = ("orders", "customer", "supplier", "nation", "region", "part")
 SIX_WAY = """
 SELECT n_name, sum(l_extendedprice * (1 - l_discount)) FROM customer, orders, lineitem, supplier, nation, region
 WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppkey AND c_nationkey = s_nationkey
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     base = make_tpch(args.data, args.sf, 1)
     chosen = {name: queries()[name] for name in ("q1", "q6", "q17")} | {"six-way": SIX_WAY}
     figures: dict[str, Any] = {"median_ms": {}, "p95_ms": {}, "fresh_read_ms": {}, "threads_ms": {}, "first_ms": {}}
-    for table in ("orders", "customer", "supplier", "nation", "region", "part"):
+    for table in OTHERS:
         spark.read.parquet(str(base / table)).createOrReplaceTempView(table)
     for files in args.files:
         folder = many_files(args.data / f"plan-sf{args.sf:g}-{files}", base / "lineitem", files)
@@ -79,6 +80,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         figures.setdefault("off_ms", {})[key] = report["off"]
         figures["bytes_per_file_column"] = report["bytes_per_file_column"]
         console.print(f"catalog in memory: {report['bytes_per_file_column']:.1f} bytes per file and column\n")
+    for table in (*OTHERS, "lineitem"):
+        spark.catalog.dropTempView(table)
+    spark.conf.unset("spark.sidestep.enabled")
     return figures
 
 

@@ -75,7 +75,8 @@ def spark_literal(value: Value | None, type: DataType) -> str:
         case Kind.TIMESTAMP:
             return f"TIMESTAMP_MICROS(CAST('{max(int(value), EARLIEST)}' AS BIGINT))"
         case Kind.TIMESTAMP_NTZ:
-            return f"TIMESTAMPADD(MICROSECOND, CAST('{value}' AS BIGINT), TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+            micros = f"CAST('{max(int(value), EARLIEST)}' AS BIGINT)"
+            return f"TIMESTAMPADD(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
         case Kind.DECIMAL:
             # The neighbour of a largest decimal is beyond its type: NULL, where a cast would fail the query.
             return f"TRY_CAST('{value}' AS {type})"

@@ -19,7 +19,7 @@ from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import OpenIndex
 from sidestep.spark.plan_reader import read_plan
 from sidestep.spark.planner import ScanDecision
-from sidestep.spark.session import Enabled, state_of
+from sidestep.spark.session import Enabled, session_at_hand, state_of
 from sidestep.synopsis import Mask, explain_skips
 
 
@@ -28,7 +28,7 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     if isinstance(query, DataFrame):
         spark = query.sparkSession
     elif spark is None:
-        spark = SparkSession.getActiveSession()
+        spark = session_at_hand()
         if spark is None:
             raise SidestepError("There is no active Spark session to explain this SQL in: pass one as spark=….")
     inspector = Bridge(spark).factory()

@@ -92,6 +92,19 @@ def disable(spark: SparkSession) -> None:
         state.disable()
 
 
+def session_at_hand() -> SparkSession | None:
+    """The session that is meant when none is named: the active one, or the only one that sidestep is enabled in.
+
+    Code that works in a session of its own leaves that one active, though no one would think of it.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None and state_of(active) is not None:
+        return active
+    with _lock:
+        enabled = [state for state in _enabled.values() if state.spark.sparkContext._jsc is not None]
+    return enabled[0].spark if len(enabled) == 1 else active
+
+
 def state_of(spark: SparkSession) -> Enabled | None:
     """What ``enable`` set up for this session, if it did."""
     if not hasattr(spark, "_jsparkSession"):
