@@ -197,8 +197,11 @@ public final class PlanWriter {
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
+    if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
-    if (relation.fileFormat().getClass() != ParquetFileFormat.class) return "it is not plain Parquet but " + relation;
+    if (relation.fileFormat().getClass() != ParquetFileFormat.class) {
+      return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
+    }
     if (leaf.isStreaming()) return "it is a stream";
     if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
       return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
