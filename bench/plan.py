@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def many_files(folder: Path, lineitem: Path, files: int) -> Path:
     """A lineitem of this many files: sorted by ship date, cut in SOURCES pieces, each linked as often as needed."""
     done = folder / "_done"
-    if done.exists():
+    if done.exists() and len(open_index(folder).files) == files:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
