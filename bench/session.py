@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def spark_session(memory: str = "6g", **conf: str) -> SparkSession:
+def spark_session(memory: str = "6g") -> SparkSession:
     """The session that is there already (in tests), or a quiet one on all cores."""
     from pyspark.sql import SparkSession
 
@@ -28,6 +28,4 @@ def spark_session(memory: str = "6g", **conf: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
     )
-    for key, value in conf.items():
-        builder = builder.config(key.replace("_", "."), value)
     return builder.getOrCreate()

@@ -143,3 +143,18 @@ def test_explain_does_not_run_commands(spark, enabled, tmp_path):
 def test_what_is_written_is_pruned_too(spark, enabled, t, tmp_path):
     few(spark, t).write.parquet(str(tmp_path / "out"))
     assert spark.read.parquet(str(tmp_path / "out")).count() == 5
+
+
+def test_an_index_replaced_while_a_query_is_planned_costs_the_skips_and_no_more(spark, enabled, t, monkeypatch):
+    answer = enabled.planner.apply
+
+    def answer_too_late(message):
+        reply = answer(message)
+        for line in reply.splitlines():
+            enabled.rule.dropKeys(line.split("\t")[1])
+        return reply
+
+    monkeypatch.setattr(enabled.planner, "apply", answer_too_late)
+    df = spark.read.parquet(str(t)).where("id < 5")
+    assert sorted(row.id for row in df.collect()) == list(range(5))
+    assert enabled.last_problem == ""

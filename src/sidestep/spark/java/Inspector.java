@@ -32,10 +32,6 @@ public final class Inspector {
     session.experimental().extraOptimizations_$eq(FileIndexes.seq(rules.toArray()));
   }
 
-  public boolean installed(org.apache.spark.sql.classic.SparkSession session, PruneRule rule) {
-    return FileIndexes.list(session.experimental().extraOptimizations()).contains(rule);
-  }
-
   public String describe(LogicalPlan plan) {
     return new PlanWriter(plan).text();
   }
