@@ -15,9 +15,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "predicate": frozenset(),
     "synopsis": frozenset({"predicate"}),
     "workload": frozenset({"predicate"}),
-    "layout": frozenset({"predicate", "workload"}),
+    "layout": frozenset({"predicate", "synopsis", "workload"}),
     "prune": frozenset({"predicate", "synopsis", "layout"}),
-    "store": frozenset({"predicate", "synopsis", "layout"}),
+    "store": frozenset({"predicate", "synopsis", "workload", "layout"}),
     "spark": CORE,
     # The public API gathers names from anywhere; those below use nothing but it.
     "__init__": CORE | {"spark"},

@@ -31,6 +31,7 @@ from sidestep.synopsis.truncate import round_down, round_up
         (pa.array([7], pa.timestamp("us", tz="Europe/Paris")), t.TIMESTAMP, 7, 7),
         (pa.array([7], pa.time64("us")), t.TIME, 7_000, 7_000),
         (pa.array([7], pa.time32("s")), t.TIME, 7_000_000_000, 7_000_000_000),
+        (pa.array([10**9 - 1, 2 * 10**9 + 1], pa.time64("ns")), t.parse_type("time(0)"), 0, 2 * 10**9),
         (pa.array([7], pa.duration("ms")), t.DAY_TIME, 7_000, 7_000),
         (pa.array([7], pa.int64()), t.DAY_TIME, 7, 7),
         (pa.array([Decimal("1.5"), Decimal("-2.25")], pa.decimal128(9, 2)), t.decimal_type(9, 2), -225, 150),

@@ -65,6 +65,10 @@ class ScanReport:
     """Rows of indexed files."""
     unknown_files: int = 0
     """Files without a valid index entry: always read."""
+    by_block: bool = False
+    """Whether row groups are passed over inside the files that are read: a laid-out table, read through its log."""
+    files_without_ids: int = 0
+    """Files to be read whose row groups carry no block ids; as long as there are any, all row groups are read."""
     reasons: tuple[Reason, ...] = ()
 
     def with_reasons(self, *reasons: Reason) -> ScanReport:
@@ -81,6 +85,8 @@ class ScanReport:
             "rows": _amounts(self.rows),
             "bytes": _amounts(self.bytes),
             "unknown_files": self.unknown_files,
+            "by_block": self.by_block,
+            "files_without_ids": self.files_without_ids,
             "reasons": [reason.to_dict() for reason in self.reasons],
         }
 
@@ -189,18 +195,24 @@ def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
     if scan.reason is not None:
         yield "", f"nothing is skipped, as {scan.reason}", False
     for reason in scan.reasons:
-        yield reason.condition, *_effect(reason)
+        yield reason.condition, *_effect(reason, scan.by_block)
+    if scan.files_without_ids and scan.reason is None:
+        have = "carries" if scan.files_without_ids == 1 else "carry"
+        files = counted(scan.files_without_ids, "file")
+        yield "", f"{files} {have} no block ids, so whole files are read: sidestep optimize organizes them", False
     if scan.unknown_files and scan.reason is None:
         has = "has" if scan.unknown_files == 1 else "have"
         yield "", f"{counted(scan.unknown_files, 'file')} {has} no up-to-date index entry: always read", False
 
 
-def _effect(reason: Reason) -> tuple[str, bool]:
+def _effect(reason: Reason, by_block: bool = False) -> tuple[str, bool]:
     """
     >>> _effect(Reason("x < 5", "zone map", files=3, row_groups=4))
     ('zone map skips 3 files (4 row groups)', True)
     >>> _effect(Reason("x < 5", "zone map", row_groups=1))
     ('zone map rules out 1 row group, but no whole file', False)
+    >>> _effect(Reason("x < 5", "union vector", row_groups=3), by_block=True)
+    ('union vector skips 3 row groups', True)
     """
     groups = counted(reason.row_groups or 0, "row group")
     if reason.synopsis is None:
@@ -208,6 +220,8 @@ def _effect(reason: Reason) -> tuple[str, bool]:
     if reason.files:
         also = f" ({groups})" if reason.row_groups and reason.row_groups != reason.files else ""
         return f"{reason.synopsis} skips {counted(reason.files, 'file')}{also}", True
+    if reason.row_groups and by_block:
+        return f"{reason.synopsis} skips {groups}", True
     if reason.row_groups:
         return f"{reason.synopsis} rules out {groups}, but no whole file", False
     why = f"nothing: {reason.why_not}" if reason.why_not else "nothing more"

@@ -97,6 +97,7 @@ def _report(inspector: Any, state: Enabled | None, places: list[ScanFilter], exe
         files=Amounts(listed[0], read[0]),
         bytes=Amounts(listed[1], read[1]),
         unknown_files=unknown[0],
+        by_block=bool(read[2]),
     )
     if listed[0] > selected[0]:
         gone, size = listed[0] - selected[0], listed[1] - selected[1]
@@ -119,17 +120,23 @@ def _with_blocks(
     kept_files = selected if decision is None else selected & ~decision.skipped_files
     kept_blocks = selected[file_of] if decision is None else selected[file_of] & decision.kept
     there = listed[file_of]
+    read = kept_blocks if report.by_block else kept_files[file_of]
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
     report = replace(
         report,
         row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(kept_blocks.sum())),
         rows=Amounts(
             before_rows.total + int(blocks.rows[there].sum()),
-            before_rows.kept + int(blocks.rows[kept_files[file_of]].sum()),
+            before_rows.kept + int(blocks.rows[read].sum()),
         ),
     )
     if decision is None:
         return report
+    if report.by_block and report.bytes is not None:
+        report = replace(report, bytes=Amounts(report.bytes.total, int(blocks.bytes[read].sum())))
+    elif decision.block_filter is not None:
+        without = selected & ~decision.skipped_files & ~decision.block_filter.files
+        report = replace(report, files_without_ids=report.unknown_files + int(without.sum()))
     reasons = []
     for formula in decision.formulas:
         for skip in explain_skips(decision.catalog, formula, selected[file_of]):

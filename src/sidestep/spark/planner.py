@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import logging
 import threading
@@ -14,6 +13,7 @@ import numpy as np
 from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Scan, ScanFilter, scan_filters
+from sidestep.spark.blockfilter import BlockFilter, block_filter, packed_bits
 from sidestep.spark.indexes import Indexes, OpenIndex
 from sidestep.spark.plan_reader import read_plan
 from sidestep.synopsis import Catalog, Mask, kept_blocks
@@ -36,6 +36,11 @@ class ScanDecision:
     @property
     def skipped_files(self) -> Mask:
         return ~self.catalog.files_kept(self.kept)
+
+    @property
+    def block_filter(self) -> BlockFilter | None:
+        """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
+        return block_filter(self.catalog, self.kept, self.index.index.block_ids)
 
 
 class Planner:
@@ -65,17 +70,16 @@ class Planner:
             return ""
 
     def _answers(self, text: str) -> Iterator[str]:
-        """For each scan with something to skip, a line: its key, then index and skipped files as bits, by tabs."""
+        """For each scan with something to skip, a line: its key, then per index its id, skipped files, kept blocks."""
         by_scan: dict[str, list[ScanDecision]] = {}
         for decision in self.decide(scan_filters(read_plan(text))):
             by_scan.setdefault(decision.scan.key, []).append(decision)
         for key, decisions in by_scan.items():
             parts = [key]
             for decision in decisions:
-                skipped = decision.skipped_files
-                if skipped.any():
-                    bits = np.packbits(skipped, bitorder="little").tobytes()
-                    parts += [decision.index.id, base64.b64encode(bits).decode("ascii")]
+                skipped, blocks = decision.skipped_files, decision.block_filter
+                if skipped.any() or blocks is not None:
+                    parts += [decision.index.id, packed_bits(skipped), "" if blocks is None else blocks.packed()]
             if len(parts) > 1:
                 yield "\t".join(parts)
 

@@ -11,18 +11,21 @@ from sidestep.errors import TableNotFound
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import packed_keys
 from sidestep.store import Snapshot, read_snapshot
+from sidestep.store.blockcolumn import BLOCK, has_block_column
 
 
 def read(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:
     """The table at ``path``, a Parquet folder or a Delta table (at ``version``, by default the newest).
 
     A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
-    whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled.
+    whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of a table
+    that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown.
     """
     snapshot = read_snapshot(path, version)
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
-    return from_snapshot(spark, snapshot)
+    rows = from_snapshot(spark, snapshot)
+    return rows.drop(BLOCK) if has_block_column(snapshot.schema) else rows
 
 
 def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:

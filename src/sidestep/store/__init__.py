@@ -1,8 +1,9 @@
 """What is on disk? The files of a table, the blocks in them, and the index that remembers what those contain."""
 
-from sidestep.store.blocks import Sources, block_summaries
+from sidestep.store.blocks import Sources, block_summaries, with_layout
 from sidestep.store.compaction import append_blocks, compact
 from sidestep.store.datafile import DataFile, Snapshot
+from sidestep.store.features import load_features, save_features
 from sidestep.store.files import Location, locate
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.indexfile import index_folder
@@ -22,12 +23,15 @@ __all__ = [
     "block_summaries",
     "compact",
     "index_folder",
+    "load_features",
     "locate",
     "missing_files",
     "open_index",
     "read_snapshot",
+    "save_features",
     "settle",
     "status",
     "trusted_files",
     "update_index",
+    "with_layout",
 ]

@@ -17,6 +17,9 @@ is unsigned, INT96, or anything else                   data
 
 Dates and timestamps that a session may shift are widened last (:mod:`sidestep.store.calendar`). A table whose missing
 columns have default values other than NULL (Spark's ``EXISTS_DEFAULT``) must not ask for those columns.
+
+The hidden column ``_block`` has no zone map; where it is constant, its value is the row group's block id. What else a
+layout knows of the blocks it made comes from who made them: :func:`with_layout`.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.errors import DamagedFile
-from sidestep.predicate.types import FLOATING, DataType
+from sidestep.errors import DamagedFile, SidestepError
+from sidestep.predicate.types import FLOATING, INTEGER, DataType
+from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.calendar import widen_for_calendar
 from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.files import Location, open_file, stat
@@ -52,6 +56,20 @@ KEYS = pa.schema(
 )
 """What every index row begins with."""
 
+LAYOUT = pa.schema(
+    [
+        pa.field("block", pa.int32()),
+        pa.field("union", pa.binary()),
+        pa.field("features", pa.string()),
+        pa.field("unit", pa.string()),
+    ]
+)
+"""What index rows may have besides, of blocks that were laid out. NULL says nothing.
+
+``block`` is the block's id, as the file itself has it; ``union`` its union vector, where feature j is bit j % 8 of byte
+j // 8; ``features`` the id of the feature set that the vector is about; ``unit`` what the file was organized as.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
@@ -64,9 +82,9 @@ class Sources:
 
 
 def zone_map_columns(column: str, type: DataType) -> dict[str, pa.DataType]:
-    """The index columns of one table column, with their Arrow types; none for a type without an order."""
+    """The index columns of one table column, with their Arrow types; none for block ids or a type without an order."""
     bound = stored_type(type)
-    if bound is None:
+    if bound is None or (column == BLOCK and type == INTEGER):
         return {}
     names = {f"lower:{column}": bound, f"upper:{column}": bound, f"nulls:{column}": pa.int64()}
     if type.kind in FLOATING:
@@ -137,7 +155,38 @@ def _table_of(file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, Dat
             part = name.partition(":")[0]
             fields.append(pa.field(name, arrow))
             arrays.append(pa.array([getattr(summary, part) for summary in summaries], arrow))
+    if BLOCK in scan.leaves and BLOCK not in partition:
+        fields.append(LAYOUT.field("block"))
+        arrays.append(pa.array(scan.block_ids(), pa.int32()))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def with_layout(rows: pa.Table, unions: Sequence[bytes | None], features: str | None, unit: str | None) -> pa.Table:
+    """The index rows of one file together with what its layout knows: a union vector for each row group, in order.
+
+    Contract: bit j of a union vector is 0 only if no row of that row group, *as any session reads it back*, makes
+    feature j of the feature set ``features`` TRUE. Two things can break that after the rows were looked at: Spark moves
+    old dates and timestamps of files that do not name their writer (``org.apache.spark.version`` in the footer), so a
+    file to be laid out must; and what a value is cut to on writing (nanoseconds, say) is what a feature must be
+    evaluated on. A union vector of None is unknown, and skips nothing.
+
+    >>> rows = pa.table({"row_group": [0, 1]})
+    >>> with_layout(rows, [b"\\x01", None], "f1", "1994-01").to_pylist()[0]
+    {'row_group': 0, 'union': b'\\x01', 'features': 'f1', 'unit': '1994-01'}
+    """
+    if len(unions) != len(rows):
+        raise SidestepError(f"{len(rows)} blocks need a union vector each (or None), but {len(unions)} were given.")
+    if features is None and any(union is not None for union in unions):
+        raise SidestepError("A union vector says nothing without its features: give the id of the feature set.")
+    added: dict[str, list[bytes | None] | list[str | None]] = {
+        "union": list(unions),
+        "features": [features] * len(rows),
+        "unit": [unit] * len(rows),
+    }
+    rows = rows.drop_columns([name for name in added if name in rows.column_names])
+    for name, values in added.items():
+        rows = rows.append_column(LAYOUT.field(name), pa.array(values, LAYOUT.field(name).type))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +209,16 @@ class _Scan:
         if leaf is None or reading is None:
             return [UNKNOWN for _ in self.rows]
         return [self._summary(leaf, reading, type, group) for group in range(len(self.rows))]
+
+    def block_ids(self) -> list[int | None]:
+        """The one value that the hidden column has in each row group; None where there is no such value.
+
+        Only a plain INT32 column counts: a condition on ids has to mean the same to Parquet's statistics and to Spark.
+        """
+        leaf = self.leaves[BLOCK]
+        if leaf is None or (leaf.physical, leaf.logical) != ("INT32", "NONE"):
+            return [None for _ in self.rows]
+        return [_single(found) for found in self.summaries(BLOCK, INTEGER)]
 
     def _summary(self, leaf: Leaf, reading: Reading, type: DataType, group: int) -> ColumnSummary:
         if self.rows[group] == 0:
@@ -230,6 +289,12 @@ def _as_stored(array: pa.ChunkedArray, leaf: Leaf) -> pa.ChunkedArray:
     if pa.types.is_duration(array.type) and leaf.logical == "NONE":
         return pc.cast(array, pa.int64())
     return array
+
+
+def _single(summary: ColumnSummary) -> int | None:
+    """The value that every row has. Ids are not negative: -1 is for a block without one."""
+    lower, upper = summary.lower, summary.upper
+    return lower if summary.nulls == 0 and isinstance(lower, int) and 0 <= lower == upper else None
 
 
 def _inside(summary: ColumnSummary, within: tuple[int, int]) -> bool:

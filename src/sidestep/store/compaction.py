@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.blocks import KEYS
+from sidestep.store.blocks import KEYS, LAYOUT
 from sidestep.store.datafile import Snapshot
 from sidestep.store.files import Location, delete
 from sidestep.store.index import TableIndex, open_folder
@@ -102,4 +102,8 @@ def merge(index: TableIndex, kept: npt.NDArray[np.bool_]) -> tuple[pa.Table, dic
         if found is not None:
             for column, array in found.items():
                 table = table.append_column(column, array.take(where))
+    for field in LAYOUT:
+        array = getattr(index.layout, field.name).take(where)
+        if array.null_count < len(array):
+            table = table.append_column(field, array)
     return table, columns

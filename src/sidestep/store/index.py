@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,11 @@ from sidestep.store.convert import convert_bounds, convertible
 from sidestep.store.datafile import DataFile
 from sidestep.store.files import Location, locate
 from sidestep.store.indexfile import IndexFile, UnusableIndexFile, index_folder, index_names, open_index_file
-from sidestep.store.view import BlockMap, map_blocks
-from sidestep.synopsis.catalog import Catalog
-from sidestep.synopsis.partition import PartitionValues, partition_values
+from sidestep.store.laidout import Layout, askable, read_layout, read_union_vectors
+from sidestep.store.view import BlockMap, Gather, map_blocks
+from sidestep.synopsis.catalog import Catalog, Synopsis
+from sidestep.synopsis.partition import partition_values
+from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.zonemap import ZoneMaps
 from sidestep.synopsis.zones import ColumnZones, column_zones
 
@@ -70,6 +73,8 @@ class TableIndex:
         self._zones: dict[tuple[str, DataType], ColumnZones | None] = {}
         self._texts: dict[str, pa.Array | None] = {}
         self._catalogs: dict[frozenset[tuple[str, DataType]], Catalog] = {}
+        self._layout: Layout | None = None
+        self._vectors: tuple[UnionVectors, ...] | None = None
 
     @property
     def files(self) -> pa.Table:
@@ -142,12 +147,45 @@ class TableIndex:
             if name.lower() not in folded and (found := self._column(name, type)) is not None
         }
         texts = {name: text.to_pylist() for name in columns if (text := self._text(name)) is not None}
-        synopses: list[ZoneMaps | PartitionValues] = []
+        synopses: list[Synopsis] = []
         if texts:
             synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))
         if zones:
             synopses.append(ZoneMaps(zones))
+        if any("features" in file.layout_columns for file in self.index_files):
+            about = askable(columns, self.partition_columns, self.columns)
+            synopses += [vectors for each in self.union_vectors() if (vectors := each.about(about)) is not None]
         return Catalog(self.map.file_of_block, self.map.rows, self.map.bytes, len(self.files), tuple(synopses))
+
+    @property
+    def layout(self) -> Layout:
+        """Ids, union vectors, features and units of blocks that were laid out."""
+        with self._lock:
+            if self._layout is None:
+                self._layout = read_layout(self.index_files, self.map, self._read)
+            return self._layout
+
+    @cached_property
+    def block_ids(self) -> npt.NDArray[np.int32]:
+        """The id that all rows of a block carry in the column ``_block``; -1 where there is none."""
+        return self.layout.block_ids()
+
+    @property
+    def features_of_block(self) -> pa.Array:
+        """The id of the feature set that each block's union vector is about; NULL where there is none."""
+        return self.layout.features
+
+    @cached_property
+    def units(self) -> tuple[str | None, ...]:
+        """What each file was organized as; None for a file that was not."""
+        return self.layout.units(self.map.file_of_block)
+
+    def union_vectors(self) -> tuple[UnionVectors, ...]:
+        """The union vectors of each feature set that blocks name, but for sets that are gone or damaged."""
+        with self._lock:
+            if self._vectors is None:
+                self._vectors = read_union_vectors(self.layout, self.folder, warn_once)
+            return self._vectors
 
     def _holders(self, name: str, type: DataType) -> list[int]:
         """The index files that have zone maps of the column which speak of this type."""
@@ -227,8 +265,8 @@ class TableIndex:
         first = np.flatnonzero(np.diff(self.map.file_of_block, prepend=np.int32(-1)))
         return self._gather(holders)(pa.concat_arrays(arrays)).take(pa.array(first))
 
-    def _gather(self, holders: Sequence[int]) -> _Gather:
-        return _Gather(self.map.sources(holders))
+    def _gather(self, holders: Sequence[int]) -> Gather:
+        return Gather(self.map.sources(holders))
 
     def _read(self, file: IndexFile, names: Sequence[str]) -> dict[str, pa.Array] | None:
         try:
@@ -244,20 +282,6 @@ class TableIndex:
     def refreshed(self) -> TableIndex:
         """This view if the index has not changed since (one directory listing), else a new one."""
         return self if index_names(self.folder) == self.names else open_folder(self.folder)
-
-
-class _Gather:
-    """Brings concatenated index rows into block order; a block without a row gets NULL."""
-
-    def __init__(self, sources: npt.NDArray[np.int64]) -> None:
-        self.missing = sources < 0
-        self.sources = sources
-        self.identity = bool(np.array_equal(sources, np.arange(len(sources))))
-
-    def __call__(self, array: pa.Array) -> pa.Array:
-        if self.identity and len(array) == len(self.sources):
-            return array
-        return array.take(pa.array(self.sources, mask=self.missing))
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

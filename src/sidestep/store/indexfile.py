@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from sidestep._version import __version__
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType, parse_type
-from sidestep.store.blocks import KEYS, zone_map_columns
+from sidestep.store.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.store.files import Location, list_names, locate, open_file, write_once
 
 FORMAT = 1
@@ -41,6 +41,8 @@ class IndexFile:
     columns: Mapping[str, DataType]
     """The table columns that it has zone maps of."""
     partition_columns: frozenset[str]
+    layout_columns: frozenset[str]
+    """Which of :data:`~sidestep.store.blocks.LAYOUT` it has."""
     rows: int
     size: int
     reader: pq.ParquetFile
@@ -166,7 +168,12 @@ def open_index_file(location: Location) -> tuple[IndexFile, pa.Table]:
         raise UnusableIndexFile(f"its schema is not readable ({error})") from error
     columns = {name: type for name, type in types.items() if _complete(name, type, schema)}
     parts = frozenset(name.removeprefix("part:") for name in schema.names if name.startswith("part:"))
-    file = IndexFile(location, columns, parts, reader.metadata.num_rows, size, reader)
+    layout = frozenset(
+        field.name
+        for field in LAYOUT
+        if schema.get_field_index(field.name) >= 0 and schema.field(field.name).type == field.type
+    )
+    file = IndexFile(location, columns, parts, layout, reader.metadata.num_rows, size, reader)
     try:
         keys = file.read(KEYS.names)
     except (pa.ArrowException, OSError) as error:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sidestep.predicate.types import DataType, Kind
+from sidestep.predicate.types import DataType, Kind, time_step
 from sidestep.synopsis.stored import INT64_MAX, INT64_MIN
 from sidestep.synopsis.summary import PREFIX, Stored
 from sidestep.synopsis.truncate import round_down, round_up
@@ -116,7 +116,7 @@ def reading_of(leaf: Leaf, type: DataType) -> Reading | None:
             return _timestamp(leaf, kind)
         case Kind.TIME:
             micros = logical == "TIME" and leaf.parameters.get("timeUnit") == "microseconds"
-            return Reading(_integer(1_000)) if micros else None
+            return Reading(_integer(1_000, time_step(type))) if micros else None
         case Kind.STRING | Kind.BINARY:
             return _text(leaf, kind)
         case _:
@@ -151,9 +151,9 @@ def _text(leaf: Leaf, kind: Kind) -> Reading | None:
     return Reading(_bytes) if fixed and kind is Kind.BINARY else None
 
 
-def _integer(factor: int) -> FromFooter:
+def _integer(factor: int, step: int = 1) -> FromFooter:
     def convert(raw: Any, low: bool) -> int | None:
-        value = int(raw) * factor
+        value = int(raw) * factor // step * step
         return value if INT64_MIN <= value <= INT64_MAX else None
 
     return convert

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from sidestep.predicate.types import DataType
 from sidestep.store.datafile import Snapshot
@@ -40,6 +42,17 @@ class IndexStatus:
     stale_files: int
     """Entries for files that the table no longer has (always 0 for a part of a table or an older version)."""
     problems: tuple[str, ...]
+    organized_files: int = 0
+    """Files that were laid out, as a unit or part of one; the others were written by whoever wrote the table."""
+    blocks_with_ids: int = 0
+    """Row groups whose rows carry a block id."""
+    feature_sets: Mapping[str, float] = field(default_factory=dict)
+    """The share of the indexed files' row groups that have a union vector of each feature set, by its id."""
+
+    @property
+    def unorganized_files(self) -> int:
+        """Files that no layout made."""
+        return self.files - self.organized_files
 
     @property
     def complete(self) -> bool:
@@ -59,6 +72,7 @@ def status(
     live[positions[known]] = True
     blocks = live[index.map.file_of_block]
     columns = index.columns
+    features = Counter(index.features_of_block.filter(pa.array(blocks)).drop_null().to_pylist())
     return IndexStatus(
         root=snapshot.root.uri,
         folder=index.folder.uri,
@@ -77,4 +91,7 @@ def status(
         index_bytes=index.nbytes,
         stale_files=int((~live).sum()) if snapshot.whole else 0,
         problems=index.problems,
+        organized_files=sum(index.units[position] is not None for position in positions[known]),
+        blocks_with_ids=int((index.block_ids[blocks] >= 0).sum()),
+        feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
     )

@@ -2,7 +2,8 @@
 
 Each index file is a run of blocks per data file. Files that have the same key (path, size, modification time) in
 several index files are one file: its blocks are those of the newest entry, and an older entry still supplies the
-columns that the newer ones lack, provided that it describes the same row groups.
+columns that the newer ones lack, provided that it describes the same row groups. So a file that was laid out keeps its
+union vectors when it is indexed again for its zone maps.
 """
 
 from __future__ import annotations
@@ -37,16 +38,33 @@ class BlockMap:
     def blocks(self) -> int:
         return len(self.rows)
 
-    def sources(self, of: Sequence[int]) -> _Longs:
-        """For each block, its row in the concatenation of the index files ``of``, or -1; the last one wins."""
+    def sources(self, of: Sequence[int], says: Sequence[npt.NDArray[np.bool_]] | None = None) -> _Longs:
+        """For each block, its row in the concatenation of the index files ``of``, or -1; the last one wins.
+
+        With ``says``, only the rows marked there count, for each of the files.
+        """
         found = np.full(self.blocks, -1, dtype=np.int64)
         base = 0
-        for position in of:
+        for number, position in enumerate(of):
             blocks = self.block_of_row[position]
-            held = np.flatnonzero(blocks >= 0)
+            held = np.flatnonzero(blocks >= 0 if says is None else (blocks >= 0) & says[number])
             found[blocks[held]] = base + held
             base += len(blocks)
         return found
+
+
+class Gather:
+    """Brings concatenated index rows into block order; a block without a row gets NULL."""
+
+    def __init__(self, sources: _Longs) -> None:
+        self.missing = sources < 0
+        self.sources = sources
+        self.identity = bool(np.array_equal(sources, np.arange(len(sources))))
+
+    def __call__(self, array: pa.Array) -> pa.Array:
+        if self.identity and len(array) == len(self.sources):
+            return array
+        return array.take(pa.array(self.sources, mask=self.missing))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """What does a block contain? One module per synopsis, and one catalog that holds them as columns.
 
 Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
-that every synopsis follows; :mod:`~sidestep.synopsis.zonemap` and :mod:`~sidestep.synopsis.partition` are two of them.
+that every synopsis follows; :mod:`~sidestep.synopsis.zonemap`, :mod:`~sidestep.synopsis.partition` and
+:mod:`~sidestep.synopsis.union` are three of them.
 """
 
 from sidestep.synopsis.catalog import Catalog, Synopsis
@@ -10,6 +11,7 @@ from sidestep.synopsis.partition import PartitionValues, partition_values
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.stored import Mask, stored_type
 from sidestep.synopsis.summary import ColumnSummary, summarize
+from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.zonemap import ZoneMaps, zone_maps
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "PartitionValues",
     "Skip",
     "Synopsis",
+    "UnionVectors",
     "ZoneMaps",
     "explain_skips",
     "kept_blocks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula
 from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.union import UnionVectors
 
 
 class Synopsis(Protocol):
@@ -71,6 +73,11 @@ class Catalog:
     @property
     def blocks(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def union_vectors(self) -> tuple[UnionVectors, ...]:
+        """Those of the synopses that know of whole conjunctions, and may answer a formula better in branches."""
+        return tuple(synopsis for synopsis in self.synopses if isinstance(synopsis, UnionVectors))
 
     def files_kept(self, block_mask: Mask) -> Mask:
         """For each file, whether any of its blocks is kept.

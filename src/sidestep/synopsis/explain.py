@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms
 from sidestep.predicate.nodes import Column
+from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.subsumption import names_in
+from sidestep.synopsis.union import UnionVectors
+
+_MOST_NAMED = 2
+"""So many features are named, and the rest counted; one more would not make the text longer than the count does."""
+_LONGEST = 60
+"""A feature's text is cut to so many characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,7 @@ class Skip:
     condition: Formula
     """A conjunct of the query's formula, the atom inside one that no synopsis answers, or the whole formula."""
     synopsis: str | None
-    """Who answered; None if nobody did, and then there is a reason."""
+    """Who answered, a union vector with its features; None if nobody did, and then there is a reason."""
     alone: Amount
     """What this skips if there were nothing else."""
     beyond: Amount
@@ -57,20 +66,71 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
             skips.append(Skip(condition, synopsis, alone, beyond, reason))
         kept = kept & mask
 
+    whole = [found for synopsis in catalog.synopses if (found := _answer(catalog, synopsis, formula))]
+    told: set[Formula] = set()
     for conjunct in formula.children if isinstance(formula, All) else (formula,):
-        answering = [synopsis for synopsis in catalog.synopses if _knows(synopsis, conjunct)]
-        for synopsis in answering:
-            add(conjunct, synopsis.name, kept_blocks(replace(catalog, synopses=(synopsis,)), conjunct))
-        together = " and ".join(synopsis.name for synopsis in answering) or "logic"
+        answering = [found for synopsis in catalog.synopses if (found := _answer(catalog, synopsis, conjunct))]
+        for found in answering:
+            add(conjunct, found.text(), found.kept)
+            told.update(found.features)
+        together = " and ".join(found.text() for found in answering) or "logic"
         add(conjunct, together, kept_blocks(catalog, conjunct), always=False)
         for atom in atoms(conjunct):
-            if all(synopsis.can_satisfy(atom) is None for synopsis in catalog.synopses):
+            if not any(_answer(catalog, synopsis, atom) for synopsis in catalog.synopses) and not _part_of(atom, whole):
                 skips.append(Skip(atom, None, Amount(), Amount(), _why_unanswered(catalog, atom)))
     if isinstance(formula, All):
         # A synopsis of whole conjunctions may know more of all conditions together than of each.
-        whole = [synopsis.name for synopsis in catalog.synopses if synopsis.can_satisfy(formula) is not None]
-        add(formula, " and ".join(whole) or "all conditions together", kept_blocks(catalog, formula), always=False)
+        for found in whole:
+            add(formula, found.text(told), found.kept, always=False)
+        add(formula, "all conditions together", kept_blocks(catalog, formula), always=False)
     return skips
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """What one synopsis alone makes of a formula and its parts."""
+
+    synopsis: str
+    kept: Mask
+    features: tuple[Formula, ...] = ()
+    """The features that a union vector answered by."""
+
+    def text(self, told: Collection[Formula] = ()) -> str:
+        """Who answered; of a union vector, the features that were not told before."""
+        named = [sql(feature) for feature in self.features if feature not in told] or [*map(sql, self.features)]
+        return f"{self.synopsis} ({_listed(named)})" if named else self.synopsis
+
+
+def _answer(catalog: Catalog, synopsis: Synopsis, formula: Formula) -> _Answer | None:
+    """None if the synopsis knows neither of the formula nor of a part of it."""
+    if not isinstance(synopsis, UnionVectors):
+        known = _knows(synopsis, formula)
+        return _Answer(synopsis.name, kept_blocks(replace(catalog, synopses=(synopsis,)), formula)) if known else None
+    # What is asked of it, branch by branch, and which features answered, is what it remembers afterwards.
+    fresh = replace(synopsis, answers={})
+    kept = kept_blocks(replace(catalog, synopses=(fresh,)), formula)
+    features = sorted({feature for found in fresh.answers.values() for feature in found})
+    telling = [feature for feature in features if fresh.ruling_out(feature).any()]
+    named = tuple(synopsis.features[at] for at in telling or features)
+    return _Answer(synopsis.name, kept, named) if named else None
+
+
+def _part_of(atom: Atom, answers: list[_Answer]) -> bool:
+    """Whether a feature that speaks of this answered: then it was used, if not alone."""
+    features = [feature for found in answers for feature in found.features]
+    if isinstance(atom, Holds):
+        return any(atom == part for feature in features for part in atoms(feature))
+    return any(names_in(atom) <= names_in(feature) for feature in features)
+
+
+def _listed(texts: list[str]) -> str:
+    """
+    >>> _listed(["a = 1", "b = 2", "c = 3", "d = 4"]), _listed(["x" * 90])[-8:]
+    ('a = 1; b = 2; 2 more', 'xxxxxxx…')
+    """
+    shown = texts if len(texts) <= _MOST_NAMED + 1 else texts[:_MOST_NAMED]
+    short = [text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…" for text in shown]
+    return "; ".join([*short, *([f"{len(texts) - len(shown)} more"] if len(shown) < len(texts) else [])])
 
 
 def _removed(catalog: Catalog, before: Mask, after: Mask) -> Amount:

@@ -16,6 +16,10 @@ is TRUE for it. On that formula only two questions are left, and both are monoto
   AND of the answers may keep a block whose rows satisfy the children one by one but never together: that is a missed
   skip, never a lost row. (Conjuncts on one column are one interval set by then, so the usual case is not missed.)
 
+**Several features together.** Where there are union vectors, a formula is also taken apart into branches that features
+answer one by one (:mod:`sidestep.synopsis.branches`): the values of a list, and a choice together with the conjuncts
+around it. That is one more AND with an OR of answers, so it is as sound as the answers are; a budget keeps it short.
+
 **The rules for atoms**, for outer bounds ``[lower, upper]`` of a block's values:
 
 =====================  =================================================================================
@@ -53,47 +57,96 @@ apart. A bound that is missing is unbounded. Statistics of another type than the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sidestep.predicate.formula import All, Any, Formula, Within
 from sidestep.predicate.intervals import IntervalSet
+from sidestep.synopsis.branches import branches, divided
 from sidestep.synopsis.catalog import Catalog
 from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.union import UnionVectors
 
+MOST_BRANCHES = 64
+"""A formula is taken apart into at most so many branches, however often it is taken apart further."""
+_LEAST_PARTS = 16
+"""A list of values may always be divided so far: its parts are not taken apart again."""
 _MOST_TAKEN_APART = 64
 """Sets of up to so many intervals are taken apart where two synopses know of them."""
+_MOST_REMEMBERED = 1 << 26
+"""Bytes of answers that are kept while a formula is taken apart: its branches have most parts in common."""
 
 
 def kept_blocks(catalog: Catalog, formula: Formula) -> Mask:
     """For each block, whether it must be read; see the module's text for the contract."""
-    kept = np.ones(catalog.blocks, dtype=np.bool_)
-    answers = [answer for synopsis in catalog.synopses if (answer := synopsis.can_satisfy(formula)) is not None]
-    for answer in answers:
-        kept &= answer
-    match formula:
-        case All(children):
-            for child in children:
-                if not kept.any():
-                    break
-                kept &= kept_blocks(catalog, child)
-        case Any(children):
-            if kept.any():
-                any_kept = np.zeros(catalog.blocks, dtype=np.bool_)
+    return _Skipping(catalog).kept(formula, MOST_BRANCHES if catalog.union_vectors else 0)
+
+
+class _Skipping:
+    """One formula's evaluation, with the answers for those of its parts that come up again in its branches."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.vectors = catalog.union_vectors
+        self.remembered: dict[Formula, Mask] = {}
+
+    def kept(self, formula: Formula, budget: int) -> Mask:
+        """The blocks that the formula does not rule out, looking at no more branches than the budget allows."""
+        if not self.vectors or isinstance(formula, All):
+            return self._kept(formula, budget)
+        found = self.remembered.get(formula)
+        if found is None:
+            found = self._kept(formula, budget)
+            if len(self.remembered) * self.catalog.blocks < _MOST_REMEMBERED:
+                self.remembered[formula] = found
+        return found
+
+    def _kept(self, formula: Formula, budget: int) -> Mask:
+        kept = np.ones(self.catalog.blocks, dtype=np.bool_)
+        answered = 0
+        for synopsis in self.catalog.synopses:
+            answer = synopsis.can_satisfy(formula)
+            if answer is not None:
+                kept &= answer
+                answered += not isinstance(synopsis, UnionVectors)
+        match formula:
+            case All(children):
                 for child in children:
-                    any_kept |= kept_blocks(catalog, child)
-                    if any_kept.all():
+                    if not kept.any():
                         break
-                kept &= any_kept
-        case Within() if len(answers) > 1 and kept.any():
-            kept &= _range_by_range(catalog, formula)
-    return kept
+                    kept &= self.kept(child, _share(budget, children))
+                if budget > 1 and kept.any():
+                    kept = self._in_some(branches(self.vectors, formula, budget), kept, budget)
+            case Any(children):
+                kept = self._in_some(children, kept, budget) if children else np.zeros_like(kept)
+            case Within():
+                parts = divided(self.vectors, formula, max(budget, _LEAST_PARTS)) if budget else ()
+                if len(parts) < 2 and answered > 1:
+                    parts = _range_by_range(formula)
+                if len(parts) > 1:
+                    kept = self._in_some(parts, kept, 0)
+        return kept
+
+    def _in_some(self, parts: Sequence[Formula], kept: Mask, budget: int) -> Mask:
+        """Those of the kept blocks that some part does not rule out; all of them if there are no parts."""
+        if not parts or not kept.any():
+            return kept
+        some = np.zeros_like(kept)
+        for part in parts:
+            some |= self.kept(part, budget // len(parts))
+            if not np.any(kept & ~some):
+                break
+        return kept & some
 
 
-def _range_by_range(catalog: Catalog, atom: Within) -> Mask:
-    """Each interval asked for alone: where one synopsis rules some of them out and another the rest, none is left."""
-    if not 1 < len(atom.ranges.intervals) <= _MOST_TAKEN_APART:
-        return np.ones(catalog.blocks, dtype=np.bool_)
-    kept = np.zeros(catalog.blocks, dtype=np.bool_)
-    for interval in atom.ranges.intervals:
-        kept |= kept_blocks(catalog, Within(atom.column, IntervalSet(atom.ranges.type, (interval,))))
-    return kept
+def _share(budget: int, children: Sequence[Formula]) -> int:
+    """What each child may spend: those that can be taken apart share what there is."""
+    return budget // max(1, sum(isinstance(child, All | Any) for child in children))
+
+
+def _range_by_range(atom: Within) -> tuple[Formula, ...]:
+    """Each interval alone: where one synopsis rules some of them out and another the rest, none is left."""
+    if len(atom.ranges.intervals) > _MOST_TAKEN_APART:
+        return ()
+    return tuple(Within(atom.column, IntervalSet(atom.ranges.type, (each,))) for each in atom.ranges.intervals)

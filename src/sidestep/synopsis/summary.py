@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind
+from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind, time_step
 from sidestep.synopsis.stored import unscaled
 from sidestep.synopsis.truncate import round_down, round_up
 
@@ -126,7 +126,7 @@ def _conversion(arrow: pa.DataType, type: DataType) -> _Conversion | None:
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
         return _integer(_MICROS.get(arrow.unit), type) if test.is_timestamp(arrow) else None
     if kind is Kind.TIME:
-        return _integer(_NANOS[arrow.unit], type) if test.is_time(arrow) else None
+        return _integer(_NANOS[arrow.unit], type, time_step(type)) if test.is_time(arrow) else None
     if kind is Kind.DECIMAL:
         return _decimal(type) if test.is_decimal(arrow) or test.is_integer(arrow) else None
     if kind in (Kind.STRING, Kind.BINARY):
@@ -140,13 +140,13 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.DATE: 32, Kind.YEAR_MONTH: 32}
 
 
-def _integer(factor: int | None, type: DataType) -> _Conversion | None:
+def _integer(factor: int | None, type: DataType, step: int = 1) -> _Conversion | None:
     if factor is None:
         return None
     limit = 2 ** (_BITS.get(type.kind, 64) - 1)
 
     def convert(scalar: Any) -> int | None:
-        value = int(scalar.as_py()) * factor
+        value = int(scalar.as_py()) * factor // step * step
         return value if -limit <= value < limit else None
 
     return convert

@@ -78,8 +78,8 @@ public final class FileIndexes {
     }
 
     /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
-    Match match(FileIndex base) {
-      if (!(base instanceof PartitioningAwareFileIndex)) return null;
+    public Match match(FileIndex base) {
+      if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
       synchronized (matches) {
         Match newest = null;
         for (int i = matches.size() - 1; i >= 0; i--) {
@@ -88,7 +88,9 @@ public final class FileIndexes {
           if (match.base.get() == null) matches.remove(i);
           if (newest == null) newest = match;
         }
-        List listed = list(((PartitioningAwareFileIndex) base).allFiles());
+        List listed = base instanceof SnapshotFiles
+            ? ((SnapshotFiles) base).allFiles()
+            : list(((PartitioningAwareFileIndex) base).allFiles());
         FileStatus[] files = (FileStatus[]) listed.toArray(new FileStatus[listed.size()]);
         int[] found = new int[files.length];
         boolean follow = newest != null && newest.positions.length == files.length;
@@ -108,10 +110,10 @@ public final class FileIndexes {
   }
 
   /** The files of one listing with the positions of their entries (-1: none), in the listing's order. */
-  static final class Match {
+  public static final class Match {
     final java.lang.ref.WeakReference base;
     final FileStatus[] files;
-    final int[] positions;
+    public final int[] positions;
     private java.util.IdentityHashMap ordinals;
 
     Match(FileIndex base, FileStatus[] files, int[] positions) {
@@ -134,14 +136,16 @@ public final class FileIndexes {
     }
   }
 
-  /** Which files of one index are proven irrelevant to a scan. */
+  /** Which files of one index are proven irrelevant to a scan, and which blocks of the others (null: none). */
   public static final class Skip {
     public final Keys keys;
     public final BitSet files;
+    public final KeptBlocks blocks;
 
-    public Skip(Keys keys, BitSet files) {
+    public Skip(Keys keys, BitSet files, KeptBlocks blocks) {
       this.keys = keys;
       this.files = files;
+      this.blocks = blocks;
     }
 
     public boolean equals(Object other) {
@@ -156,6 +160,42 @@ public final class FileIndexes {
   }
 
   /**
+   * Which blocks are to be read of the files that are, by the ids in the hidden column _block. The ranges hold all of
+   * them; ids (empty if the ranges hold nothing else) are exact.
+   */
+  public static final class KeptBlocks {
+    /** The files in which each row group is a block with a known id: of no other may a row be left out by its id. */
+    public final BitSet files;
+    /** Low and high ends in turn, ascending. */
+    public final int[] ranges;
+    public final int[] ids;
+    /** What the kept blocks take on disk. */
+    public final long bytes;
+
+    private KeptBlocks(BitSet files, int[] ranges, int[] ids, long bytes) {
+      this.files = files;
+      this.ranges = ranges;
+      this.ids = ids;
+      this.bytes = bytes;
+    }
+
+    /** files as base64 bits, ranges and ids as base64 of little-endian ints, bytes; separated by colons. */
+    public static KeptBlocks parse(String text) {
+      if (text.isEmpty()) return null;
+      String[] parts = text.split(":", -1);
+      BitSet files = BitSet.valueOf(java.util.Base64.getDecoder().decode(parts[0]));
+      return new KeptBlocks(files, ints(parts[1]), ints(parts[2]), Long.parseLong(parts[3]));
+    }
+
+    private static int[] ints(String text) {
+      java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(java.util.Base64.getDecoder().decode(text));
+      int[] found = new int[data.capacity() / 4];
+      data.order(java.nio.ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(found);
+      return found;
+    }
+  }
+
+  /**
    * The original file index less the files proven irrelevant. Only what is listed can be removed, so partition filters
    * stay the original's business. Equal by value: exchange reuse and subquery merging depend on it.
    */
@@ -163,6 +203,7 @@ public final class FileIndexes {
     public final FileIndex base;
     public final List skips;
     private long size = -1;
+    private Boolean byBlock = null;
 
     public PrunedFiles(FileIndex base, List skips) {
       this.base = base;
@@ -222,6 +263,26 @@ public final class FileIndexes {
       return seq(kept.toArray());
     }
 
+    /**
+     * Whether the blocks to be read can be told by their ids. Only in a listing that never changes, and only if each of
+     * its files that is read has them: a foreign writer copies the ids of old blocks, or leaves them out.
+     */
+    public synchronized boolean byBlock() {
+      if (byBlock == null) byBlock = Boolean.valueOf(allHaveIds());
+      return byBlock.booleanValue();
+    }
+
+    private boolean allHaveIds() {
+      if (!immutable() || skips.size() != 1 || ((Skip) skips.get(0)).blocks == null) return false;
+      Skip skip = (Skip) skips.get(0);
+      int[] positions = skip.keys.match(base).positions;
+      for (int i = 0; i < positions.length; i++) {
+        if (positions[i] < 0) return false;
+        if (!skip.files.get(positions[i]) && !skip.blocks.files.get(positions[i])) return false;
+      }
+      return true;
+    }
+
     /** What is left to read, so that Spark can choose a broadcast join; counted once, when first asked for. */
     public synchronized long sizeInBytes() {
       if (size < 0) size = Math.max(0, countBytes());
@@ -230,9 +291,10 @@ public final class FileIndexes {
 
     private long countBytes() {
       try {
-        if (base instanceof PartitioningAwareFileIndex && skips.size() == 1) {
+        Match match = skips.size() == 1 ? ((Skip) skips.get(0)).keys.match(base) : null;
+        if (match != null) {
           Skip skip = (Skip) skips.get(0);
-          Match match = skip.keys.match(base);
+          if (byBlock()) return skip.blocks.bytes;
           long kept = 0;
           for (int i = 0; i < match.files.length; i++) {
             int position = match.positions[i];
@@ -373,7 +435,7 @@ public final class FileIndexes {
     }
   }
 
-  /** The index that Spark itself made, whether or not sidestep has decorated it. */
+  /** The index that Spark or a snapshot made, whether or not sidestep has decorated it. */
   public static FileIndex unwrap(FileIndex index) {
     return index instanceof PrunedFiles ? ((PrunedFiles) index).base : index;
   }
@@ -437,6 +499,17 @@ public final class FileIndexes {
         }
       }
       return (String[]) names.toArray(new String[0]);
+    }
+
+    /** The files of all folders, in the order in which listFiles gives them when nothing is filtered. */
+    public List allFiles() {
+      ArrayList files = new ArrayList();
+      for (int d = 0; d < directories.size(); d++) {
+        for (java.util.Iterator it = list(((PartitionDirectory) directories.get(d)).files()).iterator(); it.hasNext();) {
+          files.add(((FileStatusWithMetadata) it.next()).fileStatus());
+        }
+      }
+      return files;
     }
 
     public void refresh() {}

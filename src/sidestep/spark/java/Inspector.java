@@ -208,8 +208,8 @@ public final class Inspector {
 
   /**
    * How a scan's files relate to an index: lines "listed files bytes", "selected files bytes" (after partition filters),
-   * "unknown files bytes" (listed, with no entry), "read files bytes" (after skipping), then base64 bits over the index's
-   * entries: listed, selected.
+   * "unknown files bytes" (listed, with no entry), "read files bytes by_block" (after skipping; whether blocks are told by
+   * id), then base64 bits over the index's entries: listed, selected.
    */
   public String coverage(PruneRule rule, FileSourceScanExec scan, String keysIds) {
     String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
@@ -231,6 +231,7 @@ public final class Inspector {
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
+    text.append(location instanceof FileIndexes.PrunedFiles && ((FileIndexes.PrunedFiles) location).byBlock() ? " 1" : " 0");
     for (int i = 0; i < ids.length; i++) text.append('\n').append(bits(listed[i])).append('\n').append(bits(selected[i]));
     return text.toString();
   }

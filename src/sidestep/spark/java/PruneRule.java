@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
@@ -84,19 +85,20 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return (String) python.apply(verb + "\n" + token + "\n" + request.substring(rest));
   }
 
-  /** Reply lines: output ids of a leaf, then pairs of index id and skipped files as base64 bits, tab-separated. */
+  /** Reply lines: output ids of a leaf, then for each index its id, skipped files and kept blocks, tab-separated. */
   private Map decisions(String reply) {
     HashMap found = new HashMap();
     if (reply == null || reply.isEmpty()) return found;
     String[] lines = reply.split("\n");
     for (int i = 0; i < lines.length; i++) {
-      String[] parts = lines[i].split("\t");
+      String[] parts = lines[i].split("\t", -1);
       ArrayList skips = new ArrayList();
-      for (int p = 1; p + 1 < parts.length; p += 2) {
+      for (int p = 1; p + 2 < parts.length; p += 3) {
         FileIndexes.Keys known = (FileIndexes.Keys) keys.get(parts[p]);
         // Gone: a newer index took its place while Python was answering. The next query has that one.
         if (known == null) continue;
-        skips.add(new FileIndexes.Skip(known, BitSet.valueOf(java.util.Base64.getDecoder().decode(parts[p + 1]))));
+        BitSet files = BitSet.valueOf(java.util.Base64.getDecoder().decode(parts[p + 1]));
+        skips.add(new FileIndexes.Skip(known, files, FileIndexes.KeptBlocks.parse(parts[p + 2])));
       }
       if (!skips.isEmpty()) found.put(parts[0], skips);
     }
@@ -104,7 +106,6 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan, final Map decisions) throws Exception {
-    final HashMap swaps = new HashMap();
     final boolean[] changed = new boolean[1];
     LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
       public boolean isDefinedAt(Object node) {
@@ -115,13 +116,13 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!PlanWriter.isFileRelation(node)) return otherwise.apply(node);
         LogicalRelation leaf = (LogicalRelation) node;
         List skips = (List) decisions.get(PlanWriter.outputIds(leaf));
-        HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
-        FileIndex base = FileIndexes.unwrap(relation.location());
-        if (skips == null ? base == relation.location() : new FileIndexes.PrunedFiles(base, skips).equals(relation.location())) {
-          return leaf;
-        }
+        FileIndex base = ((HadoopFsRelation) leaf.relation()).location();
+        // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
+        if (skips == null || base instanceof FileIndexes.PrunedFiles) return leaf;
         changed[0] = true;
-        return withLocation(leaf, skips == null ? base : new FileIndexes.PrunedFiles(base, skips));
+        LogicalRelation pruned = withLocation(leaf, new FileIndexes.PrunedFiles(base, skips));
+        Expression blocks = BlockFilter.of(pruned);
+        return blocks == null ? (Object) pruned : (Object) new Filter(blocks, pruned);
       }
     });
     if (!changed[0]) return plan;

@@ -1,0 +1,22 @@
+"""Where do rows go? Feature vectors, the objective, and the partitioner that groups vectors into blocks."""
+
+from sidestep.layout.cuts import cut
+from sidestep.layout.maxskip import Grouping, partition
+from sidestep.layout.objective import skippable_per_block, skippable_rows
+from sidestep.layout.vectors import VectorCounts, Words, from_bytes, locate, pack, reduce_vectors, to_bytes, unpack
+
+__all__ = [
+    "Grouping",
+    "VectorCounts",
+    "Words",
+    "cut",
+    "from_bytes",
+    "locate",
+    "pack",
+    "partition",
+    "reduce_vectors",
+    "skippable_per_block",
+    "skippable_rows",
+    "to_bytes",
+    "unpack",
+]

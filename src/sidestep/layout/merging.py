@@ -1,0 +1,133 @@
+"""The bottom-up merging of small groups: always the pair whose merge costs the fewest skipped rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.layout.overlap import ByteWeights, Codes
+from sidestep.layout.vectors import Counts
+
+Positions = npt.NDArray[np.int64]
+
+
+def merge_up(codes: Codes, counts: Counts, weights: ByteWeights, min_size: int) -> Positions:
+    """The group of each vector, from 0 on, after merging until all groups but one at most have ``min_size`` rows.
+
+    Every vector starts as a group, and each has fewer rows than ``min_size``. The pair with the largest δ (3.5) is
+    merged; a group that has reached ``min_size`` takes no further part. Groups are numbered as they are made, vectors
+    first. Among equal δ the pair whose younger group is the oldest is taken, and then the one whose older is.
+    """
+    vectors = len(counts)
+    active = _Active(codes, counts, weights)
+    made = vectors
+    merged_into = np.arange(2 * vectors)
+    while (pair := active.best_pair()) is not None:
+        merged_into[active.numbers(pair)] = made
+        active.merge(pair, made, min_size)
+        made += 1
+    for number in range(made - 1, -1, -1):
+        merged_into[number] = merged_into[merged_into[number]]
+    return np.unique(merged_into[:vectors], return_inverse=True)[1].astype(np.int64)
+
+
+class _Active:
+    """The groups that are still too small, each with its best partner among the groups made before it.
+
+    A pair belongs to the younger of the two, so a new group only looks at those there are, and none of those at it. As
+    groups disappear, the best that is left to a younger one can only get worse: what it last found is a bound, and it
+    looks again only if its partner is gone when its turn comes. This makes some five searches per vector, each over
+    the groups that are left, and no matrix of pairs.
+
+    Groups sit in slots in the order they were made; when the slots run out, those of merged groups are closed up.
+    """
+
+    def __init__(self, codes: Codes, counts: Counts, weights: ByteWeights) -> None:
+        used = len(counts)
+        room = used + max(used // 32, 16)
+        self._weights = weights
+        self._used = used
+        self._codes = np.zeros((len(codes), room), dtype=np.intp)
+        self._size = np.zeros(room)
+        self._weight = np.zeros(room)
+        self._number = np.zeros(room, dtype=np.int64)
+        self._gone = np.zeros(room)
+        """Infinite for a group that was merged, so that it is nobody's cheapest partner; 0 for the others."""
+        self._cost = np.full(room, np.inf)
+        """-δ with the partner, or a lower bound of it if that is gone."""
+        self._partner = np.full(room, -1, dtype=np.int64)
+        self._codes[:, :used] = codes
+        self._size[:used] = counts
+        self._weight[:used] = weights.weight(codes)
+        self._number[:used] = np.arange(used)
+        for slot in range(1, used):
+            self._search(slot)
+
+    def numbers(self, pair: tuple[int, int]) -> list[int]:
+        """What the two groups are called outside."""
+        return [int(self._number[slot]) for slot in pair]
+
+    def best_pair(self) -> tuple[int, int] | None:
+        """The slots of the pair to merge, the older first; None when fewer than two groups are left."""
+        while True:
+            younger = int(self._cost[: self._used].argmin()) if self._used else 0
+            if self._cost[younger] == np.inf:
+                return None
+            older = int(self._partner[younger])
+            if older >= 0 and self._gone[older] == 0:
+                return older, younger
+            self._search(younger)
+
+    def merge(self, pair: tuple[int, int], number: int, min_size: int) -> None:
+        """Put the union in the pair's place, unless it is large enough to leave."""
+        older, younger = pair
+        union = self._codes[:, older] | self._codes[:, younger]
+        size = self._size[older] + self._size[younger]
+        for slot in pair:
+            self._gone[slot] = self._cost[slot] = np.inf
+        if size >= min_size:
+            return
+        if self._used == len(self._size):
+            self._close_up()
+        slot = self._used
+        self._used += 1
+        self._codes[:, slot] = union
+        self._size[slot] = size
+        self._weight[slot] = self._weights.weight(union[:, None])[0]
+        self._number[slot] = number
+        self._gone[slot] = 0
+        self._search(slot)
+
+    def _search(self, slot: int) -> None:
+        """Find the best partner among the groups made earlier: the oldest of those with the largest δ.
+
+        With u and s for union vectors and sizes, ``-δ(i, j) = s_i · w(u_j and not u_i) + s_j · w(u_i and not u_j)``.
+        """
+        if slot == 0:
+            self._cost[slot] = np.inf
+            return
+        shared = self._weights.shared(self._codes[:, slot], self._codes[:, :slot])
+        cost = self._weight[:slot] - shared
+        cost *= self._size[slot]
+        np.subtract(self._weight[slot], shared, out=shared)
+        shared *= self._size[:slot]
+        cost += shared
+        cost += self._gone[:slot]
+        best = int(cost.argmin())
+        self._partner[slot] = best
+        self._cost[slot] = cost[best]
+
+    def _close_up(self) -> None:
+        """Move the groups that are left to the first slots; a partner that is gone becomes -1."""
+        left = np.flatnonzero(self._gone[: self._used] == 0)
+        slots = len(left)
+        # One entry more than there are slots: a partner that was -1 before finds the last one and stays -1.
+        moved_to = np.full(self._used + 1, -1, dtype=np.int64)
+        moved_to[left] = np.arange(slots)
+        self._partner[:slots] = moved_to[self._partner[left]]
+        self._codes[:, :slots] = self._codes[:, left]
+        for values in (self._size, self._weight, self._number, self._cost):
+            values[:slots] = values[left]
+        self._gone[:slots] = 0
+        self._cost[slots:] = np.inf
+        self._used = slots

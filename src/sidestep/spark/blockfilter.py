@@ -1,0 +1,81 @@
+"""Which row groups to read, said in a form that Parquet's own statistics can judge: ranges of block ids."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.synopsis import Catalog, Mask
+
+MOST_RANGES = 64
+"""A condition is checked against each row group's statistics and once more for each row that is read."""
+MOST_BLOCKS = 20_000
+"""Beyond so many blocks to be read, their ids make a plan too large for what is saved."""
+LEAST_SHARE = 0.05
+"""What of the files to be read must be in blocks that are not, to be worth a condition."""
+
+_Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFilter:
+    """The blocks to be read of a table's files.
+
+    It may be used only on a scan each of whose files is skipped whole or among ``files``: there, every row carries the
+    id of its block, as the index found it in the file itself. Elsewhere ids mean nothing: other writers copy them into
+    new files, or leave them out. Ids need not be unique for this to be sound, since a block is read if its id is among
+    those kept, whichever file it is in.
+    """
+
+    files: Mask
+    ranges: _Ids
+    """Low and high ends in turn, ascending, holding all ids to be read."""
+    ids: _Ids
+    """The exact ids, where the ranges hold others as well; else empty."""
+    bytes: int
+    """What the blocks to be read take on disk."""
+
+    def packed(self) -> str:
+        """In the form in which Java takes it."""
+        numbers = (base64.b64encode(each.astype("<i4").tobytes()).decode("ascii") for each in (self.ranges, self.ids))
+        return ":".join([packed_bits(self.files), *numbers, str(self.bytes)])
+
+
+def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter | None:
+    """The filter for the blocks kept, or None where it would save too little."""
+    has_ids = np.ones(catalog.files, dtype=np.bool_)
+    has_ids[catalog.file_of_block[block_ids < 0]] = False
+    read = (catalog.files_kept(kept) & has_ids)[catalog.file_of_block]
+    chosen = read & kept
+    in_files, in_blocks = int(catalog.bytes[read].sum()), int(catalog.bytes[chosen].sum())
+    if in_files - in_blocks <= LEAST_SHARE * in_files:
+        return None
+    ids = np.unique(block_ids[chosen])
+    if not 0 < len(ids) <= MOST_BLOCKS:
+        return None
+    ranges = as_ranges(ids, MOST_RANGES)
+    exact = int((ranges[1::2].astype(np.int64) - ranges[::2] + 1).sum()) == len(ids)
+    return BlockFilter(has_ids, ranges, ids[:0] if exact else ids, in_blocks)
+
+
+def as_ranges(ids: _Ids, most: int) -> _Ids:
+    """At most so many ranges that hold all of these ascending ids, leaving out the widest gaps.
+
+    >>> as_ranges(np.array([1, 2, 3, 7, 8, 20], dtype=np.int32), 2).tolist()
+    [1, 8, 20, 20]
+    """
+    gaps = np.diff(ids.astype(np.int64)) - 1
+    cuts = np.flatnonzero(gaps > 0)
+    if len(cuts) >= most:
+        cuts = np.sort(cuts[np.argsort(-gaps[cuts], kind="stable")[: most - 1]])
+    lows = ids[np.concatenate([[0], cuts + 1])]
+    highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
+    return np.stack([lows, highs], axis=1).reshape(-1)
+
+
+def packed_bits(mask: Mask) -> str:
+    """A mask as base64 of its bits, the first one lowest."""
+    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")

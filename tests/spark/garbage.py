@@ -1,0 +1,52 @@
+"""Data that must not be read, made unreadable: what a query skips may hold anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+
+def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection[int]]) -> str:
+    """A copy of a table in which some row groups of some files hold noise. Sizes, times and footers stay as they are."""
+    shutil.copytree(table, target, copy_function=shutil.copy2)
+    for name, groups in skipped.items():
+        path = target / name
+        status = path.stat()
+        footer = pq.read_metadata(path)
+        rng = np.random.default_rng(len(name))
+        with path.open("r+b") as file:
+            for group in groups:
+                row_group = footer.row_group(group)
+                for number in range(row_group.num_columns):
+                    chunk = row_group.column(number)
+                    start = chunk.data_page_offset
+                    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                        start = min(start, chunk.dictionary_page_offset)
+                    file.seek(start)
+                    file.write(rng.bytes(chunk.total_compressed_size))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return str(target)
+
+
+def skipped_blocks(spark, df) -> dict[str, set[int]]:
+    """The row groups of each file that sidestep's decision for a query with one scan leaves out, by path."""
+    from sidestep.prune import scan_filters
+    from sidestep.spark.bridge import Bridge
+    from sidestep.spark.plan_reader import read_plan
+    from sidestep.spark.session import state_of
+
+    state = state_of(spark)
+    assert state is not None
+    plan = Bridge(spark).factory().describe(df._jdf.queryExecution().optimizedPlan())
+    found: dict[str, set[int]] = {}
+    for decision in state.planner.decide(scan_filters(read_plan(plan))):
+        blocks = decision.index.index.map
+        paths = blocks.files["path"].to_pylist()
+        for number in np.flatnonzero(~decision.kept):
+            found.setdefault(paths[blocks.file_of_block[number]], set()).add(int(blocks.row_group[number]))
+    return found

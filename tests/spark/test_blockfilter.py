@@ -1,0 +1,48 @@
+"""Which row groups to read, as ranges of ids; no session is needed for that."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidestep.spark.blockfilter import as_ranges, block_filter
+from sidestep.synopsis import Catalog
+
+IDS = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=60, unique=True).map(
+    lambda ids: np.array(sorted(ids), dtype=np.int32)
+)
+
+
+@given(IDS, st.integers(1, 40))
+def test_ranges_hold_all_ids_and_are_few(ids, most):
+    ranges = as_ranges(ids, most).astype(np.int64).reshape(-1, 2)
+    assert 1 <= len(ranges) <= most
+    assert np.all(ranges[:, 0] <= ranges[:, 1])
+    assert np.all(ranges[1:, 0] > ranges[:-1, 1] + 1)
+    assert all(any(low <= number <= high for low, high in ranges) for number in ids)
+    runs = 1 + int((np.diff(ids.astype(np.int64)) > 1).sum())
+    if runs <= most:
+        assert (ranges[:, 1] - ranges[:, 0] + 1).sum() == len(ids), "exact"
+
+
+def catalog(blocks_per_file: list[int]) -> Catalog:
+    files = np.repeat(np.arange(len(blocks_per_file), dtype=np.int32), blocks_per_file)
+    each = np.full(len(files), 100, dtype=np.int64)
+    return Catalog(files, each, each, len(blocks_per_file))
+
+
+def test_only_files_with_all_ids_are_told_by_block():
+    ids = np.array([1, 2, -1, 4], dtype=np.int32)
+    found = block_filter(catalog([2, 2]), np.array([True, False, True, False]), ids)
+    assert found is not None
+    assert found.files.tolist() == [True, False]
+    assert (found.ranges.tolist(), found.ids.tolist(), found.bytes) == ([1, 1], [], 100)
+
+
+def test_no_filter_where_it_saves_nothing():
+    ids = np.arange(4, dtype=np.int32)
+    assert block_filter(catalog([2, 2]), np.array([True, True, False, False]), ids) is None, "whole files"
+    assert block_filter(catalog([2, 2]), np.ones(4, dtype=np.bool_), ids) is None
+    assert block_filter(catalog([2, 2]), np.zeros(4, dtype=np.bool_), ids) is None
+    assert block_filter(catalog([2, 2]), np.array([True, False, True, True]), np.full(4, -1, dtype=np.int32)) is None
