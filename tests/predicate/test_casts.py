@@ -26,6 +26,7 @@ from sidestep.predicate import (
     decimal_type,
     is_lossless,
     is_monotone,
+    parse_type,
     pull_back,
     sort_key,
 )
@@ -152,3 +153,14 @@ def test_a_range_beyond_the_source_is_empty_or_full():
     assert back.is_empty
     with pytest.raises(ValueError, match="does not keep order"):
         cast("a", STRING, INTEGER)
+
+
+def test_no_cast_between_intervals_or_times_is_taken_for_none():
+    for one, two in (
+        ("interval day", "interval day to second"),
+        ("interval year", "interval month"),
+        ("time(0)", "time(6)"),
+    ):
+        for source, target in ((one, two), (two, one)):
+            assert not is_monotone(parse_type(source), parse_type(target))
+            assert is_lossless(parse_type(source), parse_type(source))

@@ -14,6 +14,7 @@ from sidestep.predicate import (
     INTEGER,
     LONG,
     STRING,
+    TIME,
     TRUE,
     And,
     Cast,
@@ -98,3 +99,19 @@ def test_types_by_name():
     assert parse_type("interval day to second") == DataType(Kind.DAY_TIME)
     assert parse_type("varchar(10)") == STRING
     assert not parse_type("array<int>").ordered
+
+
+UNITS = ["year", "month", "year to month", "day", "day to hour", "day to second", "hour", "minute to second", "second"]
+
+
+def test_intervals_of_other_units_are_other_types():
+    types = [parse_type(f"interval {units}") for units in UNITS]
+    assert len(set(types)) == len(UNITS)
+    assert all(type.ordered for type in types)
+    assert [str(type) for type in types] == [f"interval {units}" for units in UNITS]
+    assert not parse_type("interval second to day").ordered
+
+
+def test_times_of_other_precision_are_other_types():
+    assert parse_type("time") == parse_type("time(6)") == TIME != parse_type("time(0)")
+    assert str(parse_type("time(3)")) == "time(3)"

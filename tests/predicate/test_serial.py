@@ -28,6 +28,7 @@ from sidestep.predicate import (
     Opaque,
     decimal_type,
     from_dict,
+    parse_type,
     to_dict,
 )
 from sidestep.predicate.serial import type_from_json, type_to_json
@@ -109,3 +110,12 @@ def test_types(type):
 def test_what_is_not_known_is_refused():
     with pytest.raises(ValueError, match="newer sidestep"):
         from_dict({"is": "xor", "children": []})
+
+
+@pytest.mark.parametrize("name", ["interval day", "interval hour to minute", "interval year", "time(0)", "time(6)"])
+def test_units_and_precision_survive(name):
+    kind = parse_type(name)
+    assert type_to_json(kind) == name
+    assert type_from_json(name) == kind
+    literal = Literal(0, kind)
+    assert from_dict(to_dict(Comparison(Op.EQ, Column("x", kind), literal))).right == literal

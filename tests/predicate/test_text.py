@@ -39,6 +39,7 @@ from sidestep.predicate import (
     negation,
     normalize,
     one_of,
+    parse_type,
     sql,
 )
 from sidestep.predicate.text import literal_text, name_text
@@ -55,6 +56,14 @@ LITERALS = [
     (literal(datetime.time(1, 2, 3, 500000), TIME), "TIME '01:02:03.5'"),
     (literal(-14, YEAR_MONTH), "INTERVAL '-1-2' YEAR TO MONTH"),
     (literal(datetime.timedelta(days=1, hours=2), DAY_TIME), "INTERVAL '1 02:00:00' DAY TO SECOND"),
+    (literal(3 * 86_400_000_000, parse_type("interval day")), "INTERVAL '3' DAY"),
+    (literal(-90_061_500_000, parse_type("interval day to second")), "INTERVAL '-1 01:01:01.5' DAY TO SECOND"),
+    (literal(-90_060_000_000, parse_type("interval hour to minute")), "INTERVAL '-25:01' HOUR TO MINUTE"),
+    (literal(65_000_000, parse_type("interval minute to second")), "INTERVAL '1:05' MINUTE TO SECOND"),
+    (literal(65_000_001, parse_type("interval second")), "INTERVAL '65.000001' SECOND"),
+    (literal(1, parse_type("interval day")), "INTERVAL '0 00:00:00.000001' DAY TO SECOND"),
+    (literal(24, parse_type("interval year")), "INTERVAL '2' YEAR"),
+    (literal(0, parse_type("time(0)")), "CAST(TIME '00:00:00' AS TIME(0))"),
     (literal("it's \\", STRING), "'it\\'s \\\\'"),
     (literal(b"\x01\xff", BINARY), "X'01FF'"),
     (literal(True, BOOLEAN), "TRUE"),

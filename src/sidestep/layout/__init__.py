@@ -3,7 +3,17 @@
 from sidestep.layout.cuts import cut
 from sidestep.layout.maxskip import Grouping, partition
 from sidestep.layout.objective import skippable_per_block, skippable_rows
-from sidestep.layout.vectors import VectorCounts, Words, from_bytes, locate, pack, reduce_vectors, to_bytes, unpack
+from sidestep.layout.vectors import (
+    VectorCounts,
+    Words,
+    from_bytes,
+    locate,
+    pack,
+    reduce_vectors,
+    to_bytes,
+    unite,
+    unpack,
+)
 
 __all__ = [
     "Grouping",
@@ -18,5 +28,6 @@ __all__ = [
     "skippable_per_block",
     "skippable_rows",
     "to_bytes",
+    "unite",
     "unpack",
 ]

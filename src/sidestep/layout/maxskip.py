@@ -14,10 +14,10 @@ from sidestep.layout.moving import move_vectors
 from sidestep.layout.objective import checked_weights
 from sidestep.layout.overlap import ByteWeights, codes_of
 from sidestep.layout.similar import side_by_side, similar_parts
-from sidestep.layout.vectors import Counts, VectorCounts, Words, unpack
+from sidestep.layout.vectors import Counts, VectorCounts, Words, unite, unpack
 
 AT_ONCE = 10_000
-"""Merging takes time with the square of the number of vectors: seconds for so many. More are merged in parts."""
+"""How many vectors are merged as a whole: the time goes with the square of their number, and is seconds for these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Grouping:
         return len(self.sizes)
 
 
-def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int) -> Grouping:
+def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at_once: int = AT_ONCE) -> Grouping:
     """Group feature vectors so that the workload skips many rows, in groups that can be cut into blocks of one size.
 
     This is Balanced MaxSkip (thesis, 3.4): maximize the sum over all groups of rows times the weight of the features
@@ -52,6 +52,9 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int) ->
     raises the objective (Lemma 1), so to give it to another group could only make it worse. The same input gives the
     same groups. Weights that are whole numbers are compared exactly; others to the precision of a double.
 
+    More than ``at_once`` vectors are merged in parts of similar ones, so that time stays linear in their number:
+    parts of a sixth made the workload read 5 to 6% more rows.
+
     The six rows of the thesis' Figure 3.1, two to a block. Its own blocks, {2, 3}, {4, 6} and {0, 1}, are drawn to show
     what a union vector is, and let the workload skip 180 rows; {0, 4}, {2, 6} and {1, 3} let it skip 260:
 
@@ -64,27 +67,30 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int) ->
     byte_weights = ByteWeights(checked_weights(weights, vectors.features))
     if min_size < 1:
         raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
+    if at_once < 1:
+        raise SidestepError(f"Vectors can't be merged {at_once} at once: it must be at least 1.")
     if not len(vectors):
         return Grouping(np.zeros(0, dtype=np.int32), vectors.words, np.zeros(0, dtype=np.int64))
     frequent = vectors.counts >= min_size
     alone = int(frequent.sum())
     group = np.empty(len(vectors), dtype=np.int64)
     group[frequent] = np.arange(alone)
-    group[~frequent] = alone + _merged(vectors.words[~frequent], vectors.counts[~frequent], byte_weights, min_size)
-    unions, sizes = _groups(group, vectors.words, vectors.counts)
-    order = side_by_side(unions, vectors.features, byte_weights, AT_ONCE)
+    rare = ~frequent
+    group[rare] = alone + _merged(vectors.words[rare], vectors.counts[rare], byte_weights, min_size, at_once)
+    unions, sizes = unite(vectors.words, vectors.counts, group)
+    order = side_by_side(unions, vectors.features, byte_weights, at_once)
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return Grouping(place[group], unions[order], sizes[order])
 
 
-def _merged(words: Words, counts: Counts, weights: ByteWeights, min_size: int) -> Positions:
+def _merged(words: Words, counts: Counts, weights: ByteWeights, min_size: int, at_once: int) -> Positions:
     """The group of each vector; of more than can be merged at once, the leftovers of all parts are merged last."""
     features = len(weights.each)
     bits, codes = unpack(words, features), codes_of(words, features)
     group = np.empty(len(words), dtype=np.int64)
     parts = groups = 0
-    for part in similar_parts(bits, counts, weights, AT_ONCE):
+    for part in similar_parts(bits, counts, weights, at_once):
         found = merge_up(codes[:, part], counts[part], weights, min_size)
         found = move_vectors(bits[part], codes[:, part], counts[part], weights, found, min_size)
         group[part] = groups + found
@@ -92,18 +98,8 @@ def _merged(words: Words, counts: Counts, weights: ByteWeights, min_size: int) -
         parts += 1
     if parts < 2:
         return group
-    unions, sizes = _groups(group, words, counts)
+    unions, sizes = unite(words, counts, group)
     small = np.flatnonzero(sizes < min_size)
     renamed = np.arange(groups)
     renamed[small] = groups + merge_up(codes_of(unions[small], features), sizes[small], weights, min_size)
     return np.unique(renamed[group], return_inverse=True)[1].astype(np.int64)
-
-
-def _groups(group: Positions, words: Words, counts: Counts) -> tuple[Words, Counts]:
-    """The union vectors and sizes of groups that are numbered from 0 without gaps."""
-    groups = int(group.max(initial=-1)) + 1
-    unions = np.zeros((groups, words.shape[1]), dtype=np.uint64)
-    np.bitwise_or.at(unions, group, words)
-    sizes = np.zeros(groups, dtype=np.int64)
-    np.add.at(sizes, group, counts)
-    return unions, sizes

@@ -123,6 +123,16 @@ def locate(vectors: VectorCounts, words: Words) -> Counts:
     return position[ranks[len(vectors) :]]
 
 
+def unite(words: Words, counts: Counts, group: Counts) -> tuple[Words, Counts]:
+    """The union vector and the number of rows of each group, given the group of each vector, from 0 on."""
+    groups = int(group.max(initial=-1)) + 1
+    unions = np.zeros((groups, words.shape[1]), dtype=np.uint64)
+    np.bitwise_or.at(unions, group, words)
+    sizes = np.zeros(groups, dtype=np.int64)
+    np.add.at(sizes, group, counts)
+    return unions, sizes
+
+
 def _ranks(words: Words) -> tuple[Counts, Counts]:
     """The rank of each row among the distinct rows, and where each distinct row occurs first."""
     order = np.lexsort(words.T) if words.shape[1] else np.arange(len(words))

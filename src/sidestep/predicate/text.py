@@ -30,7 +30,7 @@ from sidestep.predicate.nodes import (
     Or,
     Predicate,
 )
-from sidestep.predicate.types import DOUBLE, FLOATING, DataType, Kind, Value, float32
+from sidestep.predicate.types import DOUBLE, FLOATING, TIME, DataType, Kind, Value, float32
 
 LONGEST_LIST = 8
 """Lists longer than this are shortened."""
@@ -72,13 +72,12 @@ def literal_text(value: Value | None, type: DataType) -> str:
         case Kind.TIMESTAMP_NTZ:
             return _calendar(int(value), "TIMESTAMP_NTZ '{}'", f"TIMESTAMP_MICROS({value!r})")
         case Kind.TIME:
-            return f"TIME '{_clock(int(value))}'" if 0 <= int(value) < 24 * 3600 * 10**9 else f"TIME {value!r} ns"
-        case Kind.YEAR_MONTH:
-            years, months = divmod(abs(int(value)), 12)
-            return f"INTERVAL '{_sign(value)}{years}-{months}' YEAR TO MONTH"
-        case Kind.DAY_TIME:
-            days, micros = divmod(abs(int(value)), 86_400_000_000)
-            return f"INTERVAL '{_sign(value)}{days} {_clock(micros * 1000)}' DAY TO SECOND"
+            if not 0 <= int(value) < 24 * 3600 * 10**9:
+                return f"TIME {value!r} ns"
+            time = f"TIME '{_clock(int(value))}'"
+            return time if type == TIME else f"CAST({time} AS TIME({type.precision}))"
+        case Kind.YEAR_MONTH | Kind.DAY_TIME:
+            return _interval_literal(int(value), type)
         case Kind.FLOAT | Kind.DOUBLE if isinstance(value, float):
             if not math.isfinite(value):
                 name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -217,8 +216,32 @@ def _clock(nanos: int) -> str:
     return f"{text}.{fraction:09}".rstrip("0") if fraction else text
 
 
-def _sign(value: Value) -> str:
-    return "-" if int(value) < 0 else ""
+_MICROS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
+_MONTHS = {"year": 12, "month": 1}
+_PARTED = {"month": "-", "hour": " ", "minute": ":", "second": ":"}
+"""What stands before a unit that is not the first."""
+
+
+def _interval_literal(value: int, type: DataType) -> str:
+    """An interval in the units of its type; one that these cannot hold, as only a file may have it, in all units."""
+    sizes = _MONTHS if type.kind is Kind.YEAR_MONTH else _MICROS
+    names = list(sizes)
+    first, _, last = (type.detail or f"{names[0]} to {names[-1]}").partition(" to ")
+    units = names[names.index(first) : names.index(last or first) + 1]
+    if value % sizes[units[-1]]:
+        units = names
+    rest, written = abs(value), ""
+    for unit in units:
+        count, rest = divmod(rest, sizes[unit])
+        if unit == "second":
+            seconds, micros = divmod(count, 1_000_000)
+            text = f"{seconds}.{micros:06}".rstrip("0") if micros else str(seconds)
+            text = text.zfill(len(text) + (seconds < 10)) if unit != units[0] else text
+        else:
+            text = str(count) if unit in (units[0], "month") else f"{count:02}"
+        written += text if unit == units[0] else _PARTED[unit] + text
+    named = units[0] if len(units) == 1 else f"{units[0]} TO {units[-1]}"
+    return f"INTERVAL '{'-' if value < 0 else ''}{written}' {named.upper()}"
 
 
 def _shortest(value: float, type: DataType) -> str:

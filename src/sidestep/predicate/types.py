@@ -53,9 +53,14 @@ class DataType:
 
     kind: Kind
     precision: int = 0
+    """Of a decimal its digits, of a time those of its seconds' fraction."""
     scale: int = 0
     detail: str = ""
-    """For OTHER: Spark's text of the type (arrays, structs, collated strings); it is never ordered."""
+    """For OTHER: Spark's text of the type (arrays, structs, collated strings); it is never ordered.
+
+    For an interval of other units than the whole of its family: these units (``day``, ``hour to second``). A cast
+    between them drops what the narrower has no room for, so they are types of their own.
+    """
 
     @property
     def ordered(self) -> bool:
@@ -69,8 +74,12 @@ class DataType:
     def __str__(self) -> str:
         if self.kind is Kind.DECIMAL:
             return f"decimal({self.precision},{self.scale})"
+        if self.kind is Kind.TIME:
+            return f"time({self.precision})"
         if self.kind is Kind.OTHER:
             return self.detail or "other"
+        if self.detail:
+            return f"interval {self.detail}"
         return str(self.kind.value)
 
 
@@ -86,7 +95,8 @@ BINARY = DataType(Kind.BINARY)
 DATE = DataType(Kind.DATE)
 TIMESTAMP = DataType(Kind.TIMESTAMP)
 TIMESTAMP_NTZ = DataType(Kind.TIMESTAMP_NTZ)
-TIME = DataType(Kind.TIME)
+TIME = DataType(Kind.TIME, 6)
+"""Microseconds, which is what TIME means in SQL without more."""
 YEAR_MONTH = DataType(Kind.YEAR_MONTH)
 DAY_TIME = DataType(Kind.DAY_TIME)
 
@@ -112,12 +122,33 @@ def integer_range(type: DataType) -> tuple[int, int]:
     return _INTEGER_RANGE.get(type.kind, _LONG_RANGE)
 
 
+def time_step(type: DataType) -> int:
+    """The nanoseconds between two neighbours of a TIME: Spark's reader cuts off what a file holds beyond them.
+
+    >>> time_step(TIME)
+    1000
+    """
+    return int(10 ** max(0, 9 - type.precision))
+
+
 def decimal_type(precision: int, scale: int) -> DataType:
     return DataType(Kind.DECIMAL, precision, scale)
 
 
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
-_BY_NAME = {kind.value: kind for kind in Kind if kind not in (Kind.DECIMAL, Kind.OTHER)}
+_TIME = re.compile(r"time\((\d+)\)")
+_UNITS = {
+    Kind.YEAR_MONTH: ("year", "month"),
+    Kind.DAY_TIME: ("day", "hour", "minute", "second"),
+}
+_BY_NAME = {kind.value: DataType(kind) for kind in Kind if kind not in (Kind.DECIMAL, Kind.TIME, Kind.OTHER)} | {
+    "time": TIME
+}
+for _kind, _units in _UNITS.items():
+    for _at, _first in enumerate(_units):
+        for _last in _units[_at:]:
+            _detail = _first if _first == _last else f"{_first} to {_last}"
+            _BY_NAME.setdefault(f"interval {_detail}", DataType(_kind, detail=_detail))
 
 
 def parse_type(text: str) -> DataType:
@@ -125,18 +156,16 @@ def parse_type(text: str) -> DataType:
 
     >>> str(parse_type("decimal(12,2)")), parse_type("string collate UNICODE_CI").ordered
     ('decimal(12,2)', False)
+    >>> parse_type("interval day") == parse_type("interval day to second")
+    False
     """
     name = text.strip().lower()
     if name in _BY_NAME:
-        return DataType(_BY_NAME[name])
+        return _BY_NAME[name]
     if match := _DECIMAL.fullmatch(name):
         return decimal_type(int(match[1]), int(match[2]))
-    if name.startswith("time("):
-        return TIME
-    if name in ("interval year", "interval month"):
-        return YEAR_MONTH
-    if re.fullmatch(r"interval (day|hour|minute|second)( to (hour|minute|second))?", name):
-        return DAY_TIME
+    if match := _TIME.fullmatch(name):
+        return DataType(Kind.TIME, int(match[1]))
     if re.fullmatch(r"(char|varchar)\(\d+\)", name):
         return STRING
     return DataType(Kind.OTHER, detail=text)

@@ -14,8 +14,9 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
+from sidestep.spark.functions import PythonFunctions
 
-SOURCES = ("PlanWriter", "FileIndexes", "PruneRule", "Inspector")
+SOURCES = ("PythonFunctions", "PlanWriter", "FileIndexes", "BlockFilter", "PruneRule", "Inspector")
 ON_DEMAND = ("LogAnalyzer", "Recorder")
 """Compiled when first asked for: they see all of the others, and most sessions need neither."""
 SUPPORTED_SPARK = ("4.3",)
@@ -73,6 +74,8 @@ def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
             for name in SOURCES:
                 classes[name] = _compile(jvm, name, loader)
                 loader = classes[name].getClassLoader()
+            nothing = gateway.new_array(jvm.java.lang.Object, 0)
+            classes["PythonFunctions"].getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
             vars(gateway)[_COMPILED] = classes
         found: dict[str, Any] = vars(gateway)[_COMPILED]
         return found

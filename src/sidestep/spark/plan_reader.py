@@ -31,6 +31,7 @@ from sidestep.predicate import (
     Value,
     parse_type,
 )
+from sidestep.predicate.nodes import comparable
 from sidestep.prune import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
 
 JOIN_TYPES = {
@@ -45,6 +46,8 @@ JOIN_TYPES = {
 }
 MATCHES = {"prefix": MatchKind.PREFIX, "suffix": MatchKind.SUFFIX, "contains": MatchKind.CONTAINS}
 COMPARISONS = {op.value: op for op in Op}
+ROW_BY_ROW = frozenset({"BatchEvalPython", "ArrowEvalPython"})
+"""Operators that add columns to each row and change nothing else."""
 UNKNOWN = DataType(Kind.OTHER)
 
 
@@ -89,7 +92,7 @@ class _Reader:
         below = tuple(self.operator(child) for child in node.get("in", ()))
         if name == "Filter":
             return Filter(self.predicate(node["if"]), below[0], random)
-        if name == "Project":
+        if name == "Project" or name in ROW_BY_ROW:
             return Project(below[0], random)
         if name == "Join":
             kind = JOIN_TYPES.get(node["type"], JoinType.OTHER)
@@ -107,11 +110,10 @@ class _Reader:
                 return Or(tuple(self.predicate(part) for part in parts))
             case ["not", part]:
                 return Not(self.predicate(part))
-            case ["?", text, identity, deterministic, numbers]:
+            case ["?", text, identity, deterministic, numbers, *why]:
                 depends = None if identity is None else f"{identity}|{self.depends}"
-                return Opaque(
-                    text, tuple(self._bases(numbers)), depends, deterministic, "not a form that sidestep knows"
-                )
+                reason = why[0] if why else "not a form that sidestep knows"
+                return Opaque(text, tuple(self._bases(numbers)), depends, deterministic, reason)
         known = self._known(e)
         return known if known is not None else Opaque(json.dumps(e), tuple(self._mentioned(e)), None)
 
@@ -134,10 +136,13 @@ class _Reader:
                 literals = tuple(self.operand(value) for value in values)
                 if not isinstance(operand, Column | Cast) or not operand.type.ordered:
                     return None
-                return In(operand, tuple(value for value in literals if isinstance(value, Literal)))
+                known = tuple(value for value in literals if isinstance(value, Literal))
+                good = operand.type
+                alike = all(value.type is good or comparable(good, value.type) for value in known)
+                return In(operand, known) if alike else None
             case [op, left, right] if op in COMPARISONS:
                 first, second = self.operand(left), self.operand(right)
-                if first is None or second is None or not first.type.ordered or not second.type.ordered:
+                if first is None or second is None or not first.type.ordered or not comparable(first.type, second.type):
                     return None
                 return Comparison(COMPARISONS[op], first, second)
         return None

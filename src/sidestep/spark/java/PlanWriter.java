@@ -5,6 +5,7 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
@@ -25,6 +26,9 @@ public final class PlanWriter {
   private final ArrayList subqueries = new ArrayList();
   /** Ids of the columns that the query needs, or null where scans are written with all they have. */
   private final java.util.HashSet needed;
+  /** Columns that stand for a call of a Python function, by id: Spark has taken the calls out of filters by then. */
+  private final java.util.HashMap calls = new java.util.HashMap();
+  private final org.apache.spark.sql.internal.SQLConf conf;
   /** How many scans there are that could be pruned. */
   public int candidates = 0;
 
@@ -36,7 +40,8 @@ public final class PlanWriter {
   public PlanWriter(LogicalPlan plan, boolean usedOnly) {
     needed = usedOnly ? new java.util.HashSet() : null;
     if (usedOnly) need(plan, true);
-    org.apache.spark.sql.internal.SQLConf conf = plan.conf();
+    collectCalls(plan);
+    conf = plan.conf();
     out.append("{\"depends\":");
     string(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled() + "|case=" + conf.caseSensitiveAnalysis()
         + "|parser=" + conf.getConfString("spark.sql.legacy.timeParserPolicy"));
@@ -75,7 +80,9 @@ public final class PlanWriter {
   /** What operators refer to, and whole outputs where columns go on by position (Union) or leave the query (its root). */
   private void need(LogicalPlan plan, boolean whole) {
     if (whole) need(plan.output());
-    need(plan.references().toSeq());
+    Expression wished = plan instanceof Filter ? withoutBlocks((Filter) plan) : null;
+    if (wished != null) need(wished.references().toSeq());
+    else if (!(plan instanceof Filter)) need(plan.references().toSeq());
     List inside = list(plan.subqueries());
     for (int i = 0; i < inside.size(); i++) need((LogicalPlan) inside.get(i), true);
     boolean passed = plan instanceof Union || plan instanceof CTERelationDef || plan instanceof UnionLoop
@@ -90,7 +97,80 @@ public final class PlanWriter {
     }
   }
 
+  // ---- Python functions
+
+  /** Notes which columns stand for calls: the results of evaluations, and aliases of anything with a call in it. */
+  private void collectCalls(LogicalPlan plan) {
+    List children = list(plan.children());
+    for (int i = 0; i < children.size(); i++) collectCalls((LogicalPlan) children.get(i));
+    List inside = list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) collectCalls((LogicalPlan) inside.get(i));
+    if (plan instanceof BaseEvalPython) {
+      List functions = list(((BaseEvalPython) plan).udfs());
+      List results = list(((BaseEvalPython) plan).resultAttrs());
+      for (int i = 0; i < functions.size(); i++) {
+        calls.put(Long.valueOf(((Attribute) results.get(i)).exprId().id()), withCalls((Expression) functions.get(i)));
+      }
+    } else if (plan instanceof Project) {
+      List columns = list(((Project) plan).projectList());
+      for (int i = 0; i < columns.size(); i++) {
+        if (!(columns.get(i) instanceof Alias)) continue;
+        Expression source = withCalls(((Alias) columns.get(i)).child());
+        if (!source.containsPattern(TreePattern.PYTHON_UDF())) continue;
+        calls.put(Long.valueOf(((Alias) columns.get(i)).exprId().id()), source);
+      }
+    }
+  }
+
+  /** The expression with calls where columns stand for them. */
+  private Expression withCalls(Expression e) {
+    if (calls.isEmpty()) return e;
+    return (Expression) ((TreeNode) e).transformUp(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) {
+        return node instanceof AttributeReference && call(node) != null;
+      }
+
+      public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        Object found = node instanceof AttributeReference ? call(node) : null;
+        return found == null ? otherwise.apply(node) : found;
+      }
+    });
+  }
+
+  private Object call(Object attribute) {
+    return calls.get(Long.valueOf(((AttributeReference) attribute).exprId().id()));
+  }
+
   // ---- operators
+
+  /**
+   * What a filter asks for, without the conditions on block ids that the rule itself has put over a relation; null if
+   * there is nothing else.
+   */
+  private static Expression withoutBlocks(Filter filter) {
+    if (!isFileRelation(filter.child())) return filter.condition();
+    Expression wished = null;
+    java.util.ArrayDeque open = new java.util.ArrayDeque();
+    open.push(filter.condition());
+    while (!open.isEmpty()) {
+      Expression next = (Expression) open.pop();
+      if (next instanceof And) {
+        open.push(((And) next).right());
+        open.push(((And) next).left());
+      } else if (!isAboutBlocks(next)) {
+        wished = wished == null ? next : new And(wished, next);
+      }
+    }
+    return wished;
+  }
+
+  private static boolean isAboutBlocks(Expression e) {
+    List references = list(e.references().toSeq());
+    for (int i = 0; i < references.size(); i++) {
+      if (!((Attribute) references.get(i)).name().equals("_block")) return false;
+    }
+    return !references.isEmpty() && e.deterministic();
+  }
 
   private void node(LogicalPlan plan) {
     List inside = list(plan.subqueries());
@@ -99,11 +179,16 @@ public final class PlanWriter {
       scan((LogicalRelation) plan);
       return;
     }
+    Expression wished = plan instanceof Filter ? withoutBlocks((Filter) plan) : null;
+    if (plan instanceof Filter && wished == null) {
+      node(((Filter) plan).child());
+      return;
+    }
     out.append("{\"op\":");
     string(plan.getClass().getSimpleName());
     if (plan instanceof Filter) {
       out.append(",\"if\":");
-      predicate(((Filter) plan).condition());
+      predicate(withCalls(wished));
     } else if (plan instanceof Join) {
       Join join = (Join) plan;
       out.append(",\"type\":");
@@ -112,7 +197,7 @@ public final class PlanWriter {
           ? "EXISTENCE" : join.joinType().sql());
       if (join.condition().isDefined()) {
         out.append(",\"if\":");
-        predicate((Expression) join.condition().get());
+        predicate(withCalls((Expression) join.condition().get()));
       }
     } else if (plan instanceof Project) {
       out.append(",\"columns\":[");
@@ -386,35 +471,70 @@ public final class PlanWriter {
 
   private void opaque(Expression e) {
     out.append("[\"?\",");
-    Expression plain = (Expression) ((TreeNode) e).transform(new scala.runtime.AbstractPartialFunction() {
-      public boolean isDefinedAt(Object node) {
-        return node instanceof AttributeReference;
-      }
-
-      public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        if (!(node instanceof AttributeReference)) return otherwise.apply(node);
-        return ((AttributeReference) node).withQualifier(
-            (scala.collection.immutable.Seq) (Object) scala.collection.immutable.Nil$.MODULE$);
-      }
-    });
-    String sql = plain.sql();
+    String sql = readable(e).sql();
     string(sql.length() > 400 ? sql.substring(0, 400) + "..." : sql);
     out.append(',');
     StringBuilder identity = new StringBuilder();
-    if (identify(e, identity)) string(digest(identity.toString()));
+    StringBuilder why = new StringBuilder();
+    if (identify(e, identity, why)) string(digest(identity.toString()));
     else out.append("null");
     out.append(',').append(e.deterministic()).append(",[");
     java.util.Iterator references = list(e.references().toSeq()).iterator();
     for (int i = 0; references.hasNext(); i++) {
       out.append(i > 0 ? "," : "").append(((Attribute) references.next()).exprId().id());
     }
-    out.append("]]");
+    out.append(']');
+    if (why.length() > 0) {
+      out.append(',');
+      string(why.toString());
+    }
+    out.append(']');
+  }
+
+  /** The expression as it would be typed: columns without their tables, calls of Python functions by name. */
+  private static Expression readable(Expression e) {
+    return (Expression) ((TreeNode) e).transformUp(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) {
+        return node instanceof AttributeReference || node instanceof PythonUDF;
+      }
+
+      public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        if (node instanceof PythonUDF) {
+          PythonUDF call = (PythonUDF) node;
+          StringBuilder text = new StringBuilder(
+              org.apache.spark.sql.catalyst.util.QuotingUtils.quoteIfNeeded(call.name())).append('(');
+          List arguments = list(call.children());
+          for (int i = 0; i < arguments.size(); i++) {
+            text.append(i > 0 ? ", " : "").append(((Expression) arguments.get(i)).sql());
+          }
+          // Spark's own text of a call has a number in it that is new in every query.
+          return new PrettyAttribute(text.append(')').toString(), call.dataType());
+        }
+        if (!(node instanceof AttributeReference)) return otherwise.apply(node);
+        return ((AttributeReference) node).withQualifier(
+            (scala.collection.immutable.Seq) (Object) scala.collection.immutable.Nil$.MODULE$);
+      }
+    });
   }
 
   /** All that a value depends on: every class and constructor argument, columns by name. False where that is not known. */
-  private static boolean identify(Object o, StringBuilder into) {
-    if (o instanceof PlanExpression || o instanceof ScalaUDF || o instanceof NonSQLExpression
-        || o instanceof PythonFuncExpression) return false;
+  private boolean identify(Object o, StringBuilder into, StringBuilder why) {
+    if (o instanceof PythonUDF) {
+      PythonUDF call = (PythonUDF) o;
+      String identity = PythonFunctions.identity(call, conf);
+      if (identity.charAt(0) != '=') {
+        if (why.length() == 0) {
+          why.append("the function ").append(call.name()).append(" has no identity: ").append(identity.substring(1));
+        }
+        return false;
+      }
+      into.append("PythonUDF(").append(identity).append(',');
+      if (!identify(call.children(), into, why)) return false;
+      into.append(')');
+      return true;
+    }
+    // The code behind any other function of the user's can be anything, under the same name or class.
+    if (o instanceof PlanExpression || o instanceof UserDefinedExpression || o instanceof NonSQLExpression) return false;
     if (o instanceof AttributeReference) {
       into.append(((AttributeReference) o).name()).append(':').append(((AttributeReference) o).dataType().sql());
       return true;
@@ -431,7 +551,7 @@ public final class PlanWriter {
       into.append('[');
       java.util.Iterator items = scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Iterable) o).iterator();
       while (items.hasNext()) {
-        if (!identify(items.next(), into)) return false;
+        if (!identify(items.next(), into, why)) return false;
         into.append(',');
       }
       into.append(']');
@@ -440,7 +560,7 @@ public final class PlanWriter {
     if (o instanceof scala.Product) {
       into.append(o.getClass().getName()).append('(');
       for (int i = 0; i < ((scala.Product) o).productArity(); i++) {
-        if (!identify(((scala.Product) o).productElement(i), into)) return false;
+        if (!identify(((scala.Product) o).productElement(i), into, why)) return false;
         into.append(',');
       }
       into.append(')');
@@ -456,12 +576,7 @@ public final class PlanWriter {
   }
 
   private static String digest(String text) {
-    try {
-      byte[] bytes = text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
-      return java.util.HexFormat.of().formatHex(java.security.MessageDigest.getInstance("SHA-256").digest(bytes));
-    } catch (java.security.NoSuchAlgorithmException impossible) {
-      throw new IllegalStateException(impossible);
-    }
+    return PythonFunctions.digest(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
   }
 
   private void string(String text) {

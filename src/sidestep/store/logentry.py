@@ -1,0 +1,293 @@
+"""One version of a Delta log: the actions of a change, put where only one writer can put them.
+
+On a local file system the entry is written here, beside the log, and linked to its name: a link fails if the name is
+taken. That lets the change of a schema, the files that come and those that go share one entry. Object stores have no
+links; there ``deltalake`` writes the entry with the store's own condition, and a new column is a version of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from deltalake import CommitProperties, DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from sidestep._version import __version__
+from sidestep.errors import SidestepError
+from sidestep.store.blockcolumn import BLOCK, is_block_field
+from sidestep.store.datafile import DataFile, Partition
+from sidestep.store.files import Location, delete, stat
+
+LOG = "_delta_log"
+_TYPES = frozenset(
+    {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
+)
+_DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
+_NTZ = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz"]}
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A data file that was written and is to become part of a table."""
+
+    path: str
+    """Relative to the table's root, as the name is on disk."""
+    size: int
+    modified: int
+    """Milliseconds."""
+    partition: Partition
+    stats_json: str
+    """Delta's statistics: ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``."""
+    rows: int
+
+    @property
+    def data_file(self) -> DataFile:
+        """The file as a snapshot lists it once it is committed."""
+        return DataFile(self.path, self.size, self.modified, self.partition)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does to a table."""
+
+    add: tuple[AddedFile, ...]
+    remove: Mapping[str, DataFile]
+    """The files that go, by their paths as the log spells them."""
+    schema: str
+    partition_columns: tuple[str, ...]
+    operation: str
+    data_change: bool
+    read_version: int | None
+    moment: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+
+    def replacing(self, remove: Mapping[str, DataFile]) -> Change:
+        return replace(self, remove=remove)
+
+    def info(self) -> dict[str, Any]:
+        """The entry's ``commitInfo``; a blind append is one that no other writer's read can miss."""
+        metrics = {
+            "numAddedFiles": str(len(self.add)),
+            "numRemovedFiles": str(len(self.remove)),
+            "numOutputRows": str(sum(file.rows for file in self.add)),
+        }
+        told = {} if self.read_version is None else {"readVersion": self.read_version}
+        return {
+            "timestamp": self.moment,
+            "operation": self.operation,
+            "operationParameters": {"partitionBy": json.dumps(list(self.partition_columns))},
+            **told,
+            "isolationLevel": "WriteSerializable",
+            "isBlindAppend": not self.remove,
+            "operationMetrics": metrics,
+            "engineInfo": f"sidestep/{__version__}",
+        }
+
+    def files(self) -> list[dict[str, Any]]:
+        """The actions on files."""
+        added = [
+            {
+                "path": spelled(file.path),
+                "partitionValues": dict(file.partition),
+                "size": file.size,
+                "modificationTime": file.modified,
+                "dataChange": self.data_change,
+                "stats": file.stats_json,
+            }
+            for file in self.add
+        ]
+        removed = [
+            {
+                "path": raw,
+                "deletionTimestamp": self.moment,
+                "dataChange": self.data_change,
+                "extendedFileMetadata": True,
+                "partitionValues": dict(file.partition),
+                "size": file.size,
+            }
+            for raw, file in self.remove.items()
+        ]
+        return [{"remove": action} for action in removed] + [{"add": action} for action in added]
+
+
+def spelled(path: str) -> str:
+    """A path as this writer spells it in a log.
+
+    >>> spelled("p=a%20b/é.parquet")
+    'p=a%2520b/%C3%A9.parquet'
+    """
+    return quote(path, safe="/=")
+
+
+def entry_name(version: int) -> str:
+    """The file that holds a version.
+
+    >>> entry_name(12)
+    '00000000000000000012.json'
+    """
+    return f"{version:020d}.json"
+
+
+def grown_schema(current: DeltaSchema, wanted: DeltaSchema) -> bool:
+    """Whether ``wanted`` is ``current`` with the hidden column added, which old files lack and so hold NULLs in."""
+    before, after = (json.loads(schema.to_json())["fields"] for schema in (current, wanted))
+    rest = [one for one in after if not is_block_field(one)]
+    return rest == before and len(rest) == len(after) - 1 and all(one["nullable"] for one in after if one not in rest)
+
+
+def create_entry(root: Location, change: Change) -> bool:
+    """Version 0 of a new table; False if there is one already."""
+    if not root.local:
+        return _create_remote(root, change)
+    metadata = _metadata(str(uuid.uuid4()), change, created=change.moment)
+    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    if "timestamp_ntz" in set(_primitives(json.loads(change.schema))):
+        protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **_NTZ}
+    head = [{"commitInfo": change.info()}, {"protocol": protocol}, {"metaData": metadata}]
+    return _link(root, 0, head + change.files())
+
+
+def put_entry(root: Location, table: DeltaTable, change: Change, grows: bool) -> int | None:
+    """The version after the one that ``table`` is at; None if it exists already."""
+    head: list[dict[str, Any]] = [{"commitInfo": change.info()}]
+    if grows:
+        told = table.metadata()
+        metadata = _metadata(str(told.id), change, created=told.created_time)
+        metadata |= {"name": told.name, "description": told.description, "configuration": told.configuration}
+        head.append({"metaData": {key: value for key, value in metadata.items() if value is not None}})
+    version = table.version() + 1
+    return version if _link(root, version, head + change.files()) else None
+
+
+def _metadata(id: str, change: Change, created: int | None) -> dict[str, Any]:
+    return {
+        "id": id,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": change.schema,
+        "partitionColumns": list(change.partition_columns),
+        "configuration": {},
+        "createdTime": created,
+    }
+
+
+def foreign_types(type: Any) -> Iterator[str]:
+    """The names in a type, given as in Spark's JSON, that Delta has no type for.
+
+    >>> list(foreign_types({"type": "array", "elementType": "interval year", "containsNull": True}))
+    ['interval year']
+    """
+    for name in _primitives(type):
+        if name not in _TYPES and name != "timestamp_ntz" and not _DECIMAL.fullmatch(name):
+            yield name
+
+
+def _primitives(type: Any) -> Iterator[str]:
+    if isinstance(type, str):
+        yield type
+    elif type["type"] == "struct":
+        for column in type["fields"]:
+            yield from _primitives(column["type"])
+    elif type["type"] in ("array", "map"):
+        for part in ("elementType", "keyType", "valueType"):
+            if part in type:
+                yield from _primitives(type[part])
+    else:
+        yield str(type["type"])
+
+
+def _link(root: Location, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Write an entry whole under its name; False if the name is taken."""
+    folder = root.child(LOG)
+    target = folder.child(entry_name(version))
+    # Readers of the log take only names of digits for versions.
+    partial = folder.child(f".{entry_name(version)}.{uuid.uuid4().hex}.partial")
+    lines = "\n".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) for action in actions)
+    try:
+        os.makedirs(folder.path, exist_ok=True)
+        with open(partial.path, "x", encoding="utf-8") as stream:
+            stream.write(lines)
+            stream.flush()
+            os.fsync(stream.fileno())
+        try:
+            # Not a rename, which would put this version in the place of another writer's.
+            os.link(partial.path, target.path)
+        except FileExistsError:
+            return False
+        return True
+    except OSError as error:
+        raise SidestepError(
+            f"Cannot write version {version} of {root.uri}: {error}. The log's folder must be writable, on a file "
+            "system with hard links."
+        ) from error
+    finally:
+        delete(partial)
+
+
+def _create_remote(root: Location, change: Change) -> bool:
+    try:
+        create_table_with_add_actions(
+            root.uri,
+            DeltaSchema.from_json(change.schema),
+            _add_actions(change),
+            mode="error",
+            partition_by=list(change.partition_columns),
+            commit_properties=CommitProperties(custom_metadata=_custom(change)),
+        )
+    except (CommitFailedError, DeltaError) as error:
+        if "already exists" in str(error) or stat(root.child(LOG).child(entry_name(0))) is not None:
+            return False
+        raise SidestepError(f"Cannot create a Delta table at {root.uri}: {error}") from error
+    return True
+
+
+def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool) -> int | None:
+    """As :func:`put_entry`, through ``deltalake`` and in exactly one attempt: it would check a second one less well."""
+    before = table.version()
+    once = CommitProperties(max_commit_retries=0, custom_metadata=_custom(change))
+    try:
+        if grows:
+            wanted = DeltaSchema.from_json(change.schema)
+            column = [one for one in wanted.fields if one.name == BLOCK]
+            table.alter.add_columns(column, commit_properties=CommitProperties(max_commit_retries=0))
+            before += 1
+            if table.version() != before:
+                return None
+        removed = [
+            RemoveAction(raw, change.data_change, change.moment, file.size, dict(file.partition))
+            for raw, file in change.remove.items()
+        ]
+        actions: list[AddAction | RemoveAction] = [*_add_actions(change), *removed]
+        table.create_write_transaction(
+            actions,
+            "append",
+            DeltaSchema.from_json(change.schema),
+            list(change.partition_columns),
+            commit_properties=once,
+        )
+    except CommitFailedError:
+        return None
+    except DeltaError as error:
+        raise SidestepError(f"Cannot write version {before + 1} of {root.uri}: {error}") from error
+    return before + 1
+
+
+def _add_actions(change: Change) -> list[AddAction]:
+    return [
+        AddAction(
+            spelled(file.path), file.size, dict(file.partition), file.modified, change.data_change, file.stats_json
+        )
+        for file in change.add
+    ]
+
+
+def _custom(change: Change) -> dict[str, Any]:
+    return {"sidestep": {"operation": change.operation, "version": __version__}}

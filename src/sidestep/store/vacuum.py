@@ -1,0 +1,223 @@
+"""Deleting what no one needs any more: files of versions long gone, leftovers of writers that crashed, dead entries.
+
+The contract. A data file is deleted only if all of this holds: it is named ``*.parquet`` and lies where the table's
+own writers put files (the table's folder, or folders of its partition columns); no version that was current within the
+retention has it; and it is itself older than the retention, so that a load which is still running loses nothing. The
+versions within the retention stay readable, all others may not be. What is in the index folder goes if it describes
+nothing that is still there.
+
+The order of looking matters: index, then folder, then log. A writer writes its files, then their entries, then commits,
+so a file that is seen in one of these and is in use is seen in the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from sidestep.errors import SidestepError
+from sidestep.store.compaction import compact
+from sidestep.store.datafile import DataFile, Snapshot
+from sidestep.store.delta import is_delta, read_delta
+from sidestep.store.features import features_file
+from sidestep.store.files import FileStatus, Location, delete, list_files, locate, open_file
+from sidestep.store.folder import is_hidden, unescape
+from sidestep.store.index import TableIndex, open_index
+from sidestep.store.layoutfile import layout_names
+from sidestep.store.logentry import LOG
+from sidestep.store.transaction import open_table
+
+SAFE_HOURS = 168.0
+"""What a table keeps if it does not say otherwise: a week, as Delta itself does."""
+_VERSION = re.compile(r"\d{20}\.json")
+_PARTIAL = re.compile(r"\..+\.[0-9a-f]{32}\.partial")
+_FEATURES = re.compile(r"_features-([0-9a-f]{64})\.json")
+_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
+_HOURS = {"second": 1 / 3600, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumReport:
+    """What was deleted, or would be in a dry run."""
+
+    root: str
+    files: tuple[str, ...]
+    """Data files, relative to the table's root."""
+    bytes: int
+    entries: int
+    """Data files whose entries left the index."""
+    leftovers: tuple[str, ...]
+    """Feature sets, layout files and half-written files of the index folder and the log, by name."""
+    dry_run: bool
+
+    def __str__(self) -> str:
+        verb = "would go" if self.dry_run else "deleted"
+        return (
+            f"{self.root}: {len(self.files):,} data files ({self.bytes:,} bytes), index entries of {self.entries:,} "
+            f"files and {len(self.leftovers):,} other files {verb}."
+        )
+
+
+def vacuum(
+    table: str | os.PathLike[str] | Location,
+    *,
+    hours: float = SAFE_HOURS,
+    dry_run: bool = False,
+    force: bool = False,
+    index_dir: str | os.PathLike[str] | Location | None = None,
+) -> VacuumReport:
+    """Delete the files of the Delta table at a path that no version of the last ``hours`` needs.
+
+    Less than the table's own retention (a week, if it does not say) is refused unless ``force=True``: a query that is
+    running on an older version would fail, and a load that is running would lose the files that it has not committed.
+    ``dry_run=True`` only tells what would go.
+    """
+    root = locate(table)
+    if not is_delta(root):
+        raise SidestepError(f"{root.uri} is not a Delta table: its folder is all there is, and nothing in it is old.")
+    if not hours >= 0:
+        raise SidestepError(f"The retention is {hours} hours, but it must be 0 or more.")
+    _check_retention(root, hours, dry_run=dry_run, force=force)
+    cutoff = int((time.time() - hours * 3600) * 1_000)
+    index = open_index(root, index_dir)
+    listed = list_files(root, is_hidden)
+    snapshot = read_delta(root)
+    needed = {file.path for file in snapshot.files} | set(_touched_since(root, cutoff))
+    doomed = [
+        file
+        for file in listed
+        if file.path not in needed and file.modified <= cutoff and _by_the_table(file.path, snapshot)
+    ]
+    paths = tuple(file.path for file in doomed)
+    remaining = {file.path for file in listed} - set(paths)
+    leftovers = [*_index_leftovers(index, remaining, cutoff), *_partials(root.child(LOG), cutoff)]
+    if not dry_run:
+        for location in [*map(root.child, paths), *leftovers]:
+            delete(location)
+    entries = _forget(index, remaining, dry_run=dry_run)
+    names = tuple(leftover.name for leftover in leftovers)
+    return VacuumReport(root.uri, paths, sum(file.size for file in doomed), entries, names, dry_run)
+
+
+def _check_retention(root: Location, hours: float, *, dry_run: bool, force: bool) -> None:
+    stated = open_table(root).metadata().configuration.get("delta.deletedFileRetentionDuration")
+    safe = SAFE_HOURS
+    if stated is not None:
+        match = _INTERVAL.fullmatch(stated.strip())
+        safe = int(match[1]) * _HOURS[match[2].lower()] if match else float("inf")
+    if hours >= safe or dry_run or force:
+        return
+    whose = "" if stated is None else f" (delta.deletedFileRetentionDuration is {stated!r})"
+    raise SidestepError(
+        f"A retention of {hours:g} hours is below what {root.uri} keeps, {safe:g} hours{whose}: queries and loads that "
+        "are running now could lose their files. If there are none, say force=True."
+    )
+
+
+def _touched_since(root: Location, cutoff: int) -> Iterator[str]:
+    """The files that any version since the cutoff added or removed: with the newest version's, all that those need.
+
+    Times of versions need not ascend; all after the first that is young count.
+    """
+    entries = [status for status in list_files(root.child(LOG)) if _VERSION.fullmatch(status.path)]
+    young = next((at for at, status in enumerate(entries) if status.modified > cutoff), len(entries))
+    for status in entries[young:]:
+        location = root.child(LOG).child(status.path)
+        try:
+            with open_file(location) as stream:
+                actions = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise SidestepError(f"{location.uri} cannot be read, so nothing was deleted: {error}.") from error
+        for action in actions:
+            for verb in ("add", "remove"):
+                if verb in action:
+                    yield unquote(action[verb]["path"], errors="strict")
+
+
+def _by_the_table(path: str, snapshot: Snapshot) -> bool:
+    """Whether a file has the name and place of a data file; another table in a subfolder is not this one's to clean."""
+    *folders, name = path.split("/")
+    columns = set(snapshot.partition_columns)
+    return name.endswith(".parquet") and all(
+        "=" in folder and unescape(folder.partition("=")[0]) in columns for folder in folders
+    )
+
+
+def _forget(index: TableIndex, remaining: set[str], *, dry_run: bool) -> int:
+    """Drop the entries of files that are not there, and tell of how many. Old versions keep theirs as long as files."""
+    keys = index.files.to_pylist()
+    live = tuple(DataFile(key["path"], key["size"], key["modified"]) for key in keys if key["path"] in remaining)
+    if len(live) < len(keys) and not dry_run:
+        compact(index, Snapshot(index.folder, "delta", None, live), always=True)
+    return len(keys) - len(live)
+
+
+def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> list[Location]:
+    """The old files of an index folder that nothing refers to."""
+    folder = index.folder
+    try:
+        times = {status.path: status.modified for status in list_files(folder)}
+    except FileNotFoundError:
+        return []
+    old: Callable[[str], bool] = lambda name: times.get(name, cutoff + 1) <= cutoff  # noqa: E731
+    layouts = layout_names(folder)
+    texts = {name: _layout_text(folder.child(name)) for name in layouts}
+    # The newest that can be read is the one in force.
+    current = max((name for name, text in texts.items() if text is not None), default=None)
+    stale = [name for name in layouts if current is not None and name < current and old(name)]
+    found = [folder.child(name) for name in stale]
+    used = {text.get("features") for name, text in texts.items() if text is not None and name not in stale}
+    named = _features_named(index, remaining)
+    if named is not None:
+        ids = [match[1] for name in times if (match := _FEATURES.fullmatch(name)) and old(name)]
+        found += [features_file(folder, id) for id in ids if id not in named | used]
+    return found + _partials(folder, cutoff)
+
+
+def _layout_text(location: Location) -> dict[str, Any] | None:
+    try:
+        with open_file(location) as stream:
+            written = json.loads(stream.read())
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return written if isinstance(written, dict) else None
+
+
+def _features_named(index: TableIndex, remaining: set[str]) -> set[str] | None:
+    """The feature sets that entries of remaining files name; None if some entries cannot be read."""
+    if index.problems:
+        return None
+    alive_files = np.array([path in remaining for path in index.files["path"].to_pylist()], dtype=np.bool_)
+    named: set[str] = set()
+    for file, blocks in zip(index.index_files, index.map.block_of_row, strict=True):
+        if "features" not in file.layout_columns:
+            continue
+        try:
+            ids = file.read(["features"])["features"].to_pylist()
+        except (pa.ArrowException, OSError):
+            return None
+        alive = alive_files[index.map.file_of_block[np.maximum(blocks, 0)]] & (blocks >= 0)
+        named |= {id for id, keep in zip(ids, alive, strict=True) if id is not None and keep}
+    return named
+
+
+def _partials(folder: Location, cutoff: int) -> list[Location]:
+    """Half-written files that a writer left when it was killed."""
+    try:
+        statuses: list[FileStatus] = list_files(folder)
+    except FileNotFoundError:
+        return []
+    return [
+        folder.child(status.path)
+        for status in statuses
+        if _PARTIAL.fullmatch(status.path) and status.modified <= cutoff
+    ]
