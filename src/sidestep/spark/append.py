@@ -1,0 +1,116 @@
+"""Adding rows to a laid-out table in one pass: they can be skipped at once, and are laid out when enough have come.
+
+Rows are written where they are, without a shuffle, in blocks of about the layout's size in the order in which they
+come. Such blocks have zone maps and union vectors like all others, only not of rows that were brought together; their
+files belong to no unit, so ``optimize`` finds and organizes them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from sidestep.errors import SidestepError
+from sidestep.predicate.text import name_text
+from sidestep.spark.blockwriter import FILE, GROUP, FilePlan
+from sidestep.spark.featurize import with_words
+from sidestep.spark.progress import Progress, Watch
+from sidestep.spark.relation import read, resolve
+from sidestep.spark.tablestate import TableState, find_table, finish, read_state
+from sidestep.spark.writejob import with_partition_texts, write_on_spark
+from sidestep.spark.writereport import WriteReport
+
+SPAN = 64
+"""Block ids set aside for each task. A task that writes more uses its neighbour's as well: ids then repeat, which
+costs some skipping inside those files and nothing else."""
+PLANS = 1_024
+"""Tasks beyond this use the same ids again."""
+
+
+def append(
+    spark: SparkSession,
+    table: str,
+    rows: DataFrame | str,
+    *,
+    index_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> WriteReport:
+    """Add the rows of a DataFrame, or of the table at a path, to the Delta table at a path or of a name.
+
+    Columns are matched by name. A column that the rows lack becomes NULL; one too many, or one of another type, is an
+    error. One atomic commit: readers see all of the rows or none.
+    """
+    root = find_table(spark, table)
+    given = rows if isinstance(rows, DataFrame) else read(spark, resolve(spark, rows))
+    session = given.sparkSession
+    watch = Watch(spark.sparkContext, progress)
+    state = read_state(session, root, index_dir)
+    fitted = fit(given, state.schema, root.uri)
+    with watch.stage("write"):
+        written = write_on_spark(_sent(fitted, state), state.target, _plans(state))
+    version = state.snapshot.version
+    if written:
+        with watch.stage("commit"):
+            # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
+            version = finish(state, written, (), operation="WRITE", data_change=True)
+    return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
+
+
+def _sent(fitted: DataFrame, state: TableState) -> DataFrame:
+    texts = with_partition_texts(with_words(fitted, state.checked), state.target)
+    if state.target.partition_columns:
+        texts = texts.sortWithinPartitions(*state.target.partition_texts)
+    number = f.pmod(f.spark_partition_id(), f.lit(PLANS)).cast("int")
+    return texts.withColumn(FILE, number).withColumn(GROUP, f.lit(0))
+
+
+def _plans(state: TableState) -> list[FilePlan]:
+    first = state.first_block
+    return [FilePlan(first + SPAN * number) for number in range(PLANS)]
+
+
+def fit(rows: DataFrame, schema: StructType, what: str) -> DataFrame:
+    """The rows with exactly these columns, in this order; an error that names what does not fit."""
+    given = {field.name: field for field in rows.schema.fields}
+    extra = [name for name in given if name not in schema.names]
+    if extra:
+        alike = [name for name in schema.names if name.lower() == extra[0].lower()]
+        hint = f" It has {alike[0]}: names are case-sensitive." if alike else " Drop it, or add it to the table first."
+        raise SidestepError(f"{what} has no column {', '.join(extra)}.{hint}")
+    return rows.select([_fitted(field, given.get(field.name), what).alias(field.name) for field in schema.fields])
+
+
+def _fitted(wanted: StructField, given: StructField | None, what: str) -> Column:
+    if given is None:
+        if not wanted.nullable:
+            raise SidestepError(f"Column {wanted.name} of {what} must not be NULL, and the rows do not have it.")
+        return f.lit(None).cast(wanted.dataType)
+    if plain(given.dataType) != plain(wanted.dataType):
+        raise SidestepError(
+            f"Column {wanted.name} of {what} is {wanted.dataType.simpleString()}, and the rows have "
+            f"{given.dataType.simpleString()}: cast it."
+        )
+    return required(f.col(name_text(wanted.name)), wanted, what)
+
+
+def required(value: Column, field: StructField, what: str) -> Column:
+    """The value, or an error where it is NULL and the column must not be."""
+    if field.nullable:
+        return value
+    message = f"Column {field.name} of {what} must not be NULL, and a row has NULL there."
+    return f.coalesce(value, f.raise_error(f.lit(message)).cast(field.dataType))
+
+
+def plain(type: DataType) -> DataType:
+    """A type without what it says of NULLs and comments."""
+    match type:
+        case StructType():
+            return StructType([StructField(field.name, plain(field.dataType)) for field in type.fields])
+        case ArrayType():
+            return ArrayType(plain(type.elementType))
+        case MapType():
+            return MapType(plain(type.keyType), plain(type.valueType))
+    return type

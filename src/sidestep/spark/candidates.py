@@ -1,0 +1,87 @@
+"""Which files of a table a condition concerns: by the index first, then by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+import numpy as np
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.errors import SidestepError
+from sidestep.predicate import And, Predicate, normalize
+from sidestep.predicate.columns import columns_of
+from sidestep.spark.blockwriter import RESERVED
+from sidestep.spark.featurize import read_back
+from sidestep.spark.relation import from_snapshot
+from sidestep.spark.tablestate import TableState
+from sidestep.store import DataFile, Snapshot
+from sidestep.synopsis import kept_blocks
+
+PATH = f"{RESERVED}path"
+
+
+def check_condition(spark: SparkSession, state: TableState, where: str) -> None:
+    """Refuse what is no condition on one row of the table."""
+    if not where.strip():
+        raise SidestepError("The condition is empty. To take every row, say so: where='true'.")
+    rows = from_snapshot(spark, state.limited(())).select(*state.schema.names)
+    try:
+        plan = rows.select(f.coalesce(f.expr(where), f.lit(False)))._jdf.queryExecution().analyzed()
+    except AnalysisException as problem:
+        said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
+        raise SidestepError(f"{where!r} is not a condition on the columns of {state.root.uri}: {said}") from problem
+    if not plan.deterministic():
+        raise SidestepError(f"{where!r} may be true one time and false the next: a row must be either.")
+
+
+def files_that_may_match(spark: SparkSession, state: TableState, where: str) -> tuple[DataFile, ...]:
+    """The files that are not proven to hold no row for which the condition is TRUE.
+
+    The condition is read as the filter of a query is, and held against the same synopses. A file that the index does
+    not know, or a condition that says nothing to it, leaves the file in.
+    """
+    (meaning,) = read_back(spark, [where], state.schema)
+    if isinstance(meaning, str):
+        return state.snapshot.files
+    return _kept(state, meaning)
+
+
+def _kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
+    in_folders, index = state.snapshot.partition_columns, state.index
+    used = {column.name: column.type for predicate in meaning for column in columns_of(predicate)}
+    # A name that is a folder's for one and a file's for the other speaks of two things.
+    shared = {name: kind for name, kind in used.items() if (name in in_folders) == (name in index.partition_columns)}
+    catalog = index.catalog(shared)
+    kept = np.append(catalog.files_kept(kept_blocks(catalog, normalize(And(meaning)))), True)
+    positions = index.positions(state.snapshot.files)  # -1, the last, is a file that is not known
+    return tuple(file for file, keep in zip(state.snapshot.files, kept[positions], strict=True) if keep)
+
+
+def with_path(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows of :func:`from_snapshot` with the path of their file, as Spark spells it."""
+    return rows.withColumn(PATH, f.col("_metadata.file_path"))
+
+
+def by_spelling(snapshot: Snapshot, spelled: Mapping[str, object]) -> dict[str, DataFile]:
+    """The files that Spark means by these paths: absolute, with a scheme, and escaped once more than the disk's."""
+    files = {file.path: file for file in snapshot.files}
+    start = len(snapshot.root.uri.rstrip("/")) + 1
+    found = {path: files.get(unquote(path)[start:]) for path in spelled}
+    if None in found.values():
+        raise SidestepError(f"Spark read a file that {snapshot.root.uri} does not have at this version. Try again.")
+    return {path: file for path, file in found.items() if file is not None}
+
+
+def files_that_match(
+    spark: SparkSession, state: TableState, files: tuple[DataFile, ...], where: str
+) -> dict[str, tuple[DataFile, int]]:
+    """The files that do hold such rows, by their paths as Spark spells them, each with the number of those rows."""
+    if not files:
+        return {}
+    snapshot = state.limited(files)
+    rows = with_path(from_snapshot(spark, snapshot), snapshot).where(f.expr(where))
+    counted = {row[PATH]: int(row["count"]) for row in rows.groupBy(PATH).count().collect()}
+    return {path: (file, counted[path]) for path, file in by_spelling(snapshot, counted).items()}

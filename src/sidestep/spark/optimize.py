@@ -1,0 +1,263 @@
+"""Organizing what has come since a table was loaded, and laying units out anew for new features, step by step.
+
+**What is organized.** Files of no unit: those that ``append`` or other writers added. And files of units whose union
+vectors are of other features than the layout has now, as after ``optimize(features=…)``; not so where a feature of the
+layout cannot be computed in this session, which is no reason to lay anything out anew. All else is untouched.
+
+**When.** Blocks of a unit's rows are only as good as the unit has rows to choose from. New rows wait until at least
+half of them lie in units that have gathered ``enough`` of them, by default four times ``min_size``: then most get full
+blocks of their own kind. ``all=True`` does not wait. Units with other features do not wait either.
+
+**How.** Batch by batch, each an atomic commit of its own that only rearranges rows (``dataChange`` is false, so readers
+of the table's changes see none). Killed in the middle, it has done the batches before; run again, it goes on. New
+features and the like are noted in the layout first, so that what is appended meanwhile has them as well. Only a new
+``by`` is noted last: a file does not say what its unit was told apart by, so such a run begins again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.predicate.text import name_text
+from sidestep.spark.candidates import check_condition, files_that_may_match
+from sidestep.spark.organize import Organized, organize, unit_expression
+from sidestep.spark.progress import Progress, Stage, Watch
+from sidestep.spark.relation import from_snapshot
+from sidestep.spark.tablestate import TableState, find_table, finish, quiet_session, read_state
+from sidestep.store import DataFile, Location
+from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.features import save_features
+from sidestep.store.layoutfile import load_layout, save_layout
+from sidestep.store.transaction import with_retries
+from sidestep.workload.featureset import FeatureSet
+
+ENOUGH_BLOCKS = 4
+"""New rows of a unit make a good layout once they fill so many blocks."""
+BATCH_BYTES = 4 << 30
+"""About what one commit rearranges; a unit is never parted."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeReport:
+    """What was organized, and what waits."""
+
+    root: str
+    version: int | None
+    batches: int
+    """Commits."""
+    rows: int
+    units: int
+    blocks: int
+    files_removed: int
+    files_written: int
+    files_untouched: int
+    waiting_files: int
+    """Files of no unit whose rows are still too few."""
+    waiting_rows: int
+    stages: tuple[Stage, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(stage.seconds for stage in self.stages)
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.root}: {self.rows:,} rows of {self.files_removed:,} files organized as {self.units:,} units in "
+            f"{self.files_written:,} files and {self.blocks:,} blocks, {self.files_untouched:,} files untouched "
+            f"({self.batches:,} commits, {self.seconds:.1f} s)."
+        )
+        if self.waiting_files:
+            text += (
+                f" {self.waiting_rows:,} rows in {self.waiting_files:,} files wait until enough of their units have "
+                "come; all=True organizes them now."
+            )
+        return text
+
+
+def optimize(
+    spark: SparkSession,
+    table: str,
+    *,
+    features: FeatureSet | str | None = None,
+    by: str | None = None,
+    where: str | None = None,
+    all: bool = False,
+    enough: int | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> OptimizeReport:
+    """Organize the rows that have come to a Delta table since it was loaded; with ``features``, also lay out its units
+    for those.
+
+    ``where`` limits it to files that may hold rows for which a condition is TRUE, such as one partition's; ``enough``
+    is how many new rows of a unit are worth a layout. See this module for what is organized when.
+    """
+    root = find_table(spark, table)
+    quiet = quiet_session(spark)
+    watch = Watch(spark.sparkContext, progress)
+    given = FeatureSet.load(features) if isinstance(features, str | os.PathLike) else features
+    state = read_state(quiet, root, index_dir, features=given)
+    anew = by is not None and by != state.spec.by
+    spec = replace(state.spec, by=by) if anew else state.spec
+    if spec.by is not None:
+        unit_expression(from_snapshot(quiet, state.limited(())), spec.by)
+    if where is not None:
+        check_condition(quiet, state, where)
+    spec = replace(spec, features=state.features_id) if given is not None else spec
+    stored = replace(spec, by=state.spec.by)
+    if given is not None and stored != load_layout(state.index.folder):
+        if state.features_id is not None:
+            save_features(state.index.folder, state.checked.features)
+        save_layout(state.index.folder, stored)
+    state = replace(state, spec=spec)
+    chosen = state.snapshot.files if where is None else files_that_may_match(quiet, state, where)
+    todo = plan_batches(state, chosen, anew=anew)
+    waiting = 0
+    if todo.unorganized and not all:
+        with watch.stage("count new rows"):
+            counts = _rows_by_unit(quiet, state, todo.unorganized)
+        wanted = ENOUGH_BLOCKS * spec.min_size if enough is None else enough
+        if not worthwhile(counts, wanted):
+            waiting = sum(counts)
+            todo = replace(todo, unorganized=(), waiting=todo.unorganized)
+    done = [batch for batch in _organized(quiet, root, index_dir, state, todo, watch) if batch is not None]
+    if anew and where is None:
+        save_layout(state.index.folder, spec)
+    removed = sum(batch.removed for batch in done)
+    return OptimizeReport(
+        root=root.uri,
+        version=done[-1].version if done else state.snapshot.version,
+        batches=len(done),
+        rows=sum(batch.organized.rows for batch in done),
+        units=sum(batch.organized.units for batch in done),
+        blocks=sum(batch.organized.blocks for batch in done),
+        files_removed=removed,
+        files_written=sum(len(batch.organized.files) for batch in done),
+        files_untouched=len(state.snapshot.files) - removed,
+        waiting_files=len(todo.waiting),
+        waiting_rows=waiting,
+        stages=watch.stages,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """The files to organize: those of no unit, and batches of whole units that were laid out otherwise."""
+
+    unorganized: tuple[DataFile, ...]
+    units: tuple[tuple[DataFile, ...], ...]
+    waiting: tuple[DataFile, ...] = ()
+
+    def batches(self) -> Iterator[tuple[DataFile, ...]]:
+        yield from self.units
+        yield from _by_bytes([[file] for file in self.unorganized])
+
+
+def plan_batches(state: TableState, files: Sequence[DataFile], *, anew: bool = False) -> Todo:
+    """What there is to organize among these files; with ``anew``, all of them."""
+    index = state.index
+    positions = index.positions(files).tolist()
+    units = index.units
+    differs = np.zeros(len(index.files), dtype=np.bool_)
+    if state.features_id == state.spec.features:
+        other = np.array([id != state.features_id for id in index.features_of_block.to_pylist()], dtype=np.bool_)
+        differs[index.map.file_of_block[other]] = True
+    unorganized: list[DataFile] = []
+    by_unit: dict[str, list[DataFile]] = {}
+    for file, position in zip(files, positions, strict=True):
+        unit = units[position] if position >= 0 else None
+        if unit is None:
+            unorganized.append(file)
+        elif anew or differs[position]:
+            by_unit.setdefault(unit, []).append(file)
+    if anew:  # units are others now: nothing is gained by keeping old and new rows apart
+        return Todo(
+            (), tuple(_by_bytes([*([file] for unit in sorted(by_unit) for file in by_unit[unit]), unorganized]))
+        )
+    return Todo(tuple(unorganized), tuple(_by_bytes([by_unit[unit] for unit in sorted(by_unit)])))
+
+
+def _by_bytes(pieces: Sequence[Sequence[DataFile]]) -> Iterator[tuple[DataFile, ...]]:
+    """Neighbouring pieces together, up to about the size of a batch."""
+    batch: list[DataFile] = []
+    for piece in pieces:
+        if batch and sum(file.size for file in (*batch, *piece)) > BATCH_BYTES:
+            yield tuple(batch)
+            batch = []
+        batch += piece
+    if batch:
+        yield tuple(batch)
+
+
+def worthwhile(counts: Sequence[int], enough: int) -> bool:
+    """Whether at least half of the rows, counted by unit, lie in units with ``enough`` of them.
+
+    >>> worthwhile([100, 20, 20, 20], enough=100), worthwhile([100, 60, 60], enough=100)
+    (True, False)
+    """
+    return 2 * sum(count for count in counts if count >= enough) >= max(1, sum(counts))
+
+
+def _rows_by_unit(spark: SparkSession, state: TableState, files: Sequence[DataFile]) -> list[int]:
+    rows = from_snapshot(spark, state.limited(files))
+    keys = [f.col(name_text(name)) for name in state.snapshot.partition_columns]
+    keys += [unit_expression(rows, state.spec.by)] if state.spec.by is not None else []
+    return [int(row["count"]) for row in rows.groupBy(*keys).count().collect()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    organized: Organized
+    removed: int
+    version: int
+
+
+def _organized(
+    spark: SparkSession,
+    root: Location,
+    index_dir: str | os.PathLike[str] | None,
+    state: TableState,
+    todo: Todo,
+    watch: Watch,
+) -> Iterator[_Batch | None]:
+    for files in todo.batches():
+
+        def work(batch: Sequence[DataFile] = files) -> _Batch | None:
+            return _organize_batch(spark, root, index_dir, state, batch, watch)
+
+        yield with_retries(work)
+
+
+def _organize_batch(
+    spark: SparkSession,
+    root: Location,
+    index_dir: str | os.PathLike[str] | None,
+    decided: TableState,
+    files: Sequence[DataFile],
+    watch: Watch,
+) -> _Batch | None:
+    """One batch, on the newest version: of its files, those that are still part of the table."""
+    state = read_state(spark, root, index_dir, spec=decided.spec, checked=decided.checked)
+    live = {file.key for file in state.snapshot.files}
+    held = [file for file in files if file.key in live]
+    if not held:
+        return None
+    rows = from_snapshot(spark, state.limited(held)).drop(BLOCK)
+    organized = organize(
+        rows,
+        state.checked,
+        state.spec,
+        state.target,
+        first_block=state.first_block,
+        source_bytes=sum(file.size for file in held),
+        watch=watch,
+    )
+    with watch.stage("commit"):
+        version = finish(state, organized.files, held, operation="OPTIMIZE", data_change=False)
+    return _Batch(organized, len(held), version)

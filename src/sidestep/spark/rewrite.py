@@ -1,0 +1,173 @@
+"""Deleting and changing rows of a laid-out table: only files with such rows are written anew, block by block.
+
+The index says which files may hold rows that the condition is TRUE for; those are looked at, and only files in which
+rows do match are replaced. Every other row stays in its block: rows of an old block become a block again, with its zone
+maps and union vector worked out from the rows that are now in it. Files of other writers have no blocks; their rows are
+cut into blocks in the order in which they lie. Rows for which the condition is NULL are left as they are.
+
+A file keeps its unit. An update of what units are told apart by may leave a row in a unit that is not its own: that
+costs some skipping, never an answer, since blocks are judged by what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.errors import SidestepError
+from sidestep.predicate.text import name_text
+from sidestep.spark.assignment import assigned
+from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, FilePlan, WrittenFile
+from sidestep.spark.candidates import PATH, check_condition, files_that_match, files_that_may_match, with_path
+from sidestep.spark.featurize import with_words
+from sidestep.spark.progress import Progress, Watch
+from sidestep.spark.relation import from_snapshot
+from sidestep.spark.tablestate import TableState, find_table, finish, quiet_session, read_state
+from sidestep.spark.writejob import with_partition_texts, write_on_spark
+from sidestep.spark.writereport import WriteReport
+from sidestep.store import DataFile, Location
+from sidestep.store.blockcolumn import BLOCK, has_block_column
+from sidestep.store.transaction import with_retries
+
+POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
+Change = Callable[[DataFrame, TableState], DataFrame]
+"""What becomes of rows that have the column MATCHES, TRUE or FALSE."""
+
+
+def delete(
+    spark: SparkSession,
+    table: str,
+    where: str,
+    *,
+    index_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> WriteReport:
+    """Delete the rows of a Delta table, given by path or name, for which a condition in SQL is TRUE.
+
+    One atomic commit, tried again from the start if other writers changed the same files meanwhile.
+    """
+    root = find_table(spark, table, removes_rows=True)
+    watch = Watch(spark.sparkContext, progress)
+
+    def unmatched(rows: DataFrame, state: TableState) -> DataFrame:
+        return rows.where(~f.col(MATCHES))
+
+    return with_retries(lambda: _rewrite("delete", spark, root, where, unmatched, index_dir, watch))
+
+
+def update(
+    spark: SparkSession,
+    table: str,
+    set: Mapping[str, str],
+    where: str,
+    *,
+    index_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> WriteReport:
+    """Set columns to expressions in SQL (over the row as it was) in the rows for which a condition is TRUE.
+
+    A value that does not fit its column is an error, as in an INSERT under ANSI rules. One atomic commit, tried again
+    from the start if other writers changed the same files meanwhile.
+    """
+    if not set:
+        raise SidestepError("There is nothing to set: give columns with their new values, such as {'price': '0'}.")
+    root = find_table(spark, table, removes_rows=True)
+    watch = Watch(spark.sparkContext, progress)
+
+    def changed(rows: DataFrame, state: TableState) -> DataFrame:
+        new = assigned(rows, set, state.schema, root.uri)
+        return rows.withColumns(
+            {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
+        )
+
+    return with_retries(lambda: _rewrite("update", spark, root, where, changed, index_dir, watch))
+
+
+def _rewrite(
+    operation: str,
+    spark: SparkSession,
+    root: Location,
+    where: str,
+    change: Change,
+    index_dir: str | os.PathLike[str] | None,
+    watch: Watch,
+) -> WriteReport:
+    quiet = quiet_session(spark)
+    state = read_state(quiet, root, index_dir)
+    check_condition(quiet, state, where)
+    change(_marked(from_snapshot(quiet, state.limited(())), where), state)  # refuses bad expressions before any work
+    with watch.stage("find files"):
+        looked_at = files_that_may_match(quiet, state, where)
+        matching = files_that_match(quiet, state, looked_at, where)
+    rows = sum(count for _, count in matching.values())
+    removed = [file for file, _ in matching.values()]
+    written: list[WrittenFile] = []
+    version = state.snapshot.version
+    if matching:
+        with watch.stage("rewrite", int(sum(_rows_of(state, removed)))):
+            written = _written(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
+        with watch.stage("commit"):
+            version = finish(state, written, removed, operation=operation.upper(), data_change=True)
+    return WriteReport.of(
+        operation, state, version, written, watch.stages, rows=rows, removed=len(removed), looked_at=len(looked_at)
+    )
+
+
+def _marked(rows: DataFrame, where: str) -> DataFrame:
+    return rows.withColumn(MATCHES, f.coalesce(f.expr(where), f.lit(False)))
+
+
+def _written(
+    spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: Change
+) -> list[WrittenFile]:
+    """The rows that remain of some files, in new files of their own."""
+    snapshot = state.limited(tuple(files.values()))
+    rows = with_path(from_snapshot(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
+    # Before anything is changed: a condition sees the row as it was.
+    rows = _marked(rows, where)
+    plans, numbers = _plans(state, files)
+    numbered = spark.createDataFrame(
+        [(path, number, laid_out) for path, (number, laid_out) in numbers.items()],
+        f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean",
+    )
+    rows = rows.join(f.broadcast(numbered), f.col(PATH) == f.col(f"{PATH}_"), "left")
+    block = f.col(BLOCK) if has_block_column(state.snapshot.schema) else f.lit(None)
+    rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
+    rows = with_words(change(rows.drop(BLOCK), state), state.checked)
+    rows = with_partition_texts(rows, state.target)
+    placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
+    arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)
+    return write_on_spark(arranged, state.target, plans)
+
+
+def _plans(state: TableState, files: Mapping[str, DataFile]) -> tuple[list[FilePlan], dict[str, tuple[int, bool]]]:
+    """A plan for each file, and by its path the plan's number and whether the file's blocks have ids."""
+    index, plans, numbers = state.index, [], {}
+    units, ids = index.units, index.block_ids
+    features = index.features_of_block
+    block = state.first_block
+    positions = index.positions(list(files.values())).tolist()
+    for number, (path, file) in enumerate(files.items()):
+        position = positions[number]
+        mine = np.flatnonzero(index.map.file_of_block == position)
+        laid_out = len(mine) > 0 and bool((ids[mine] >= 0).all())
+        # What was organized by other features stays to be found by optimize, though its vectors are of these now.
+        same = laid_out and all(features[at].as_py() == state.spec.features for at in mine.tolist())
+        plans.append(FilePlan(block, units[position] if same else None))
+        numbers[path] = (number, laid_out)
+        rows = int(index.map.rows[mine].sum())
+        # Of a file that is not known, no more rows than bytes are reckoned with.
+        block += len(mine) + 1 + (rows if len(mine) else file.size) // state.spec.min_size
+    return plans, numbers
+
+
+def _rows_of(state: TableState, files: list[DataFile]) -> list[int]:
+    positions = state.index.positions(files)
+    counts = np.bincount(
+        state.index.map.file_of_block, weights=state.index.map.rows, minlength=len(state.index.files) + 1
+    )
+    return [int(counts[at]) for at in positions if at >= 0]

@@ -1,0 +1,193 @@
+"""What a write to a laid-out table starts from, and how it ends: a snapshot and its layout; entries, then a commit.
+
+Every write goes the same way. It reads one snapshot, writes block files beside the old ones, puts their entries into
+the index, and commits. Entries come first: a file that is committed is skippable at once, and an entry of a file that
+never gets committed describes nothing and harms no one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructType
+
+from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
+from sidestep.predicate import DataType, parse_type
+from sidestep.spark.blockwriter import RESERVED, BlockTarget, WrittenFile
+from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.relation import resolve
+from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
+from sidestep.store.blockcolumn import BLOCK, with_block_column, without_block_column
+from sidestep.store.delta import is_delta, read_delta
+from sidestep.store.features import load_features, save_features
+from sidestep.store.files import delete
+from sidestep.store.layoutfile import LayoutSpec, load_layout
+from sidestep.store.transaction import AddedFile, Conflict, commit
+from sidestep.store.writable import check_writable
+from sidestep.workload.featureset import FeatureSet
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A Delta table at one version, with the layout that its new files get."""
+
+    snapshot: Snapshot
+    index: TableIndex
+    schema: StructType
+    """The columns as users see them: without the hidden one."""
+    spec: LayoutSpec
+    checked: CheckedFeatures
+    target: BlockTarget
+
+    @property
+    def root(self) -> Location:
+        return self.snapshot.root
+
+    @property
+    def features_id(self) -> str | None:
+        """The feature set that union vectors of new files are about."""
+        return self.checked.features.id if len(self.checked.features) else None
+
+    @property
+    def first_block(self) -> int:
+        """An id above all that the index knows. Ids are fresh so that blocks can be told apart, not for soundness."""
+        return int(self.index.block_ids.max(initial=-1)) + 1
+
+    def columns_of(self, names: Sequence[str]) -> dict[str, SparkType]:
+        return {name: self.schema[name].dataType for name in names}
+
+    def limited(self, files: Sequence[DataFile]) -> Snapshot:
+        """The snapshot with these of its files alone."""
+        return replace(self.snapshot, files=tuple(files), whole=False)
+
+
+def find_table(spark: SparkSession, table: str, *, removes_rows: bool = False) -> Location:
+    """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to."""
+    root = locate(resolve(spark, table))
+    if not is_delta(root):
+        raise SidestepError(
+            f"{root.uri} is not a Delta table, so it cannot be changed safely. Make one of it first: "
+            f"sidestep.load(spark, {table!r}, target)."
+        )
+    check_writable(root, removes_rows=removes_rows)
+    return root
+
+
+def read_state(
+    spark: SparkSession,
+    root: Location,
+    index_dir: str | os.PathLike[str] | None = None,
+    *,
+    spec: LayoutSpec | None = None,
+    features: FeatureSet | None = None,
+    checked: CheckedFeatures | None = None,
+) -> TableState:
+    """The newest version of a table and its layout.
+
+    ``spec`` and ``features`` are taken instead of the stored ones, and ``checked`` if that was done before.
+    """
+    snapshot = read_delta(root)
+    index = open_index(root, index_dir)
+    assert snapshot.schema is not None
+    schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
+    _check_names(root, schema)
+    spec = spec or load_layout(index.folder) or LayoutSpec()
+    if checked is None:
+        features = _stored_features(index.folder, spec.features) if features is None else features
+        checked = no_features(root.name) if features is None else check_features(spark, features, schema)
+    count = len(checked.features)
+    inside = StructType([field for field in schema.fields if field.name not in snapshot.partition_columns])
+    target = BlockTarget(
+        root=root.uri,
+        schema=inside.json(),
+        columns=zone_columns(inside),
+        min_size=spec.min_size,
+        features=count,
+        features_id=checked.features.id if count else None,
+        partition_columns=snapshot.partition_columns,
+    )
+    return TableState(snapshot, index, schema, spec, checked, target)
+
+
+def _check_names(root: Location, schema: StructType) -> None:
+    for name in schema.names:
+        if name == BLOCK or name.startswith(RESERVED):
+            raise UnsupportedTable(
+                f"{root.uri} has a column of its own called {name}, a name that sidestep needs: rename it."
+            )
+
+
+def _stored_features(folder: Location, id: str | None) -> FeatureSet | None:
+    if id is None:
+        return None
+    try:
+        found, why = load_features(folder, id), "it is not there"
+    except SidestepError as problem:
+        found, why = None, str(problem)
+    if found is None:
+        warnings.warn(
+            f"The feature set {id[:12]} of {folder.uri} cannot be used ({why}): new blocks get zone maps alone. Give "
+            "the set to optimize to lay them out.",
+            SidestepWarning,
+            stacklevel=4,
+        )
+    return found
+
+
+def zone_columns(schema: StructType) -> dict[str, DataType]:
+    """The columns that get zone maps."""
+    types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
+    return {name: kind for name, kind in types.items() if kind.ordered}
+
+
+def quiet_session(spark: SparkSession) -> SparkSession:
+    """A copy of the session, settings and functions and all, in which nothing is skipped.
+
+    A row that a query misses is missed once; one that is missed while its file is written anew is gone.
+    """
+    copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    copy.conf.set("spark.sidestep.enabled", "false")
+    return copy
+
+
+def finish(
+    state: TableState,
+    written: Sequence[WrittenFile],
+    remove: Sequence[DataFile],
+    *,
+    operation: str,
+    data_change: bool,
+) -> int:
+    """Make files part of the table and take others out, as one version, whose number is returned."""
+    folder = state.index.folder
+    if state.features_id is not None:
+        save_features(folder, state.checked.features)
+    append_blocks(folder, [file.index for file in written], state.target.columns)
+    assert state.snapshot.schema is not None
+    try:
+        version = commit(
+            state.root,
+            add=[
+                AddedFile(file.path, file.size, file.modified, file.partition, file.stats, file.rows)
+                for file in written
+            ],
+            remove=remove,
+            read_version=state.snapshot.version,
+            schema=with_block_column(state.snapshot.schema),
+            partition_columns=state.snapshot.partition_columns,
+            operation=operation,
+            data_change=data_change,
+        )
+    except (Conflict, UnsupportedTable):
+        for file in written:  # nothing was committed, so no one can know of them
+            delete(state.root.child(file.path))
+        raise
+    # Not whole: an entry of a file that another writer is about to commit must stay.
+    compact(state.index.refreshed(), replace(state.snapshot, whole=False))
+    return version
