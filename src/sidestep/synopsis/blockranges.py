@@ -1,0 +1,185 @@
+"""Ranges of codes for every block of a table at once: how range-sets and gap histograms are held and asked.
+
+Blocks have different numbers of ranges, so the ranges of all blocks lie in two flat arrays, block after block, with the
+place where each block begins. What a query asks for is held against all ranges of all blocks in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidestep.errors import SidestepError
+from sidestep.predicate.intervals import IntervalSet
+from sidestep.synopsis.bounds import meets
+from sidestep.synopsis.coderanges import CodeRanges, code_ranges, joined
+from sidestep.synopsis.codes import GREATEST, LEAST, WIDTH, Codes, Coding, common_prefix
+from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.zones import ArrowColumn
+
+Positions = npt.NDArray[np.int64]
+
+STORED = pa.list_(pa.uint64())
+"""The Arrow type of stored ranges: low, high, low, high, … of one block; NULL if nothing is known of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRanges:
+    """For each block, ascending and disjoint ranges that hold all its values; NULL aside.
+
+    Those of block b are ``lows[begins[b]:begins[b + 1]]``, and ``highs`` likewise. A block without values has no range;
+    a block of which nothing is known has the range of all codes.
+    """
+
+    coding: Coding
+    begins: Positions
+    lows: Codes
+    highs: Codes
+
+    def __post_init__(self) -> None:
+        if len(self.lows) != len(self.highs) or int(self.begins[-1]) != len(self.lows):
+            raise SidestepError(
+                f"{len(self.begins) - 1} blocks with {self.begins[-1]} ranges need as many low and high ends, but got "
+                f"{len(self.lows)} and {len(self.highs)}."
+            )
+
+    @property
+    def blocks(self) -> int:
+        return len(self.begins) - 1
+
+    @cached_property
+    def block_of_range(self) -> npt.NDArray[np.int32]:
+        return np.repeat(np.arange(self.blocks, dtype=np.int32), np.diff(self.begins))
+
+    def may_be_within(self, ranges: IntervalSet) -> Mask | None:
+        """Blocks that may hold a value of the set; None if it is not understood."""
+        wanted = code_ranges(ranges, self.coding)
+        return None if wanted is None else self.meeting(wanted)
+
+    def meeting(self, wanted: CodeRanges) -> Mask:
+        """Blocks one of whose ranges meets one of the wanted ones."""
+        met = np.zeros(self.blocks, dtype=np.bool_)
+        hits = meets(wanted.lows, wanted.highs, self.lows, self.highs)
+        met[self.block_of_range[hits]] = True
+        return met
+
+    def of_block(self, block: int) -> CodeRanges:
+        part = slice(int(self.begins[block]), int(self.begins[block + 1]))
+        return CodeRanges(self.lows[part], self.highs[part])
+
+    def union(self, blocks: Mask) -> CodeRanges:
+        """All that the chosen blocks may hold together."""
+        chosen = blocks[self.block_of_range]
+        return joined(self.lows[chosen], self.highs[chosen])
+
+    @property
+    def nbytes(self) -> int:
+        return self.begins.nbytes + self.lows.nbytes + self.highs.nbytes
+
+
+def block_ranges(coding: Coding, sets: Sequence[CodeRanges | None]) -> BlockRanges:
+    """The ranges of each block put together; None is a block of which nothing is known."""
+    everything = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
+    known = [everything if found is None else found for found in sets]
+    begins = np.zeros(len(known) + 1, dtype=np.int64)
+    np.cumsum([len(found) for found in known], out=begins[1:])
+    none = np.zeros(0, dtype=np.uint64)
+    lows = np.concatenate([none, *(found.lows for found in known)])
+    highs = np.concatenate([none, *(found.highs for found in known)])
+    return BlockRanges(coding, begins, lows, highs)
+
+
+def most_separated(
+    coding: Coding, begins: Positions, lows: Codes, highs: Codes, most: int
+) -> tuple[Positions, Codes, Codes]:
+    """Each block's ascending ranges reduced to ``most``, those with the least between them grown together.
+
+    What is left out are the widest gaps (diPs, Lemma 1), so no other reduction covers less. Ranges with nothing at all
+    between them grow together in any case: keeping them apart proves nothing.
+    """
+    if most < 1:
+        raise SidestepError(f"A block is described by at least one range, not {most}.")
+    if len(lows) == 0:
+        return begins, lows, highs
+    block = np.repeat(np.arange(len(begins) - 1, dtype=np.int64), np.diff(begins))
+    inner = np.flatnonzero(block[1:] == block[:-1])
+    inner = inner[lows[inner + 1] - highs[inner] > np.uint64(1)]
+    gaps = coding.lengths(highs[inner] + np.uint64(1), lows[inner + 1])
+    if len(inner) and int(np.bincount(block[inner]).max()) >= most:
+        order = np.lexsort((-gaps, block[inner]))
+        of_block = block[inner][order]
+        first = np.searchsorted(of_block, of_block, side="left")
+        inner = np.sort(inner[order[np.arange(len(order)) - first < most - 1]])
+    ends = np.zeros(len(lows), dtype=np.bool_)
+    ends[inner] = True
+    ends[begins[1:][np.diff(begins) > 0] - 1] = True
+    starts = np.ones(len(lows), dtype=np.bool_)
+    starts[1:] = ends[:-1]
+    counts = np.bincount(block[ends], minlength=len(begins) - 1)
+    kept = np.zeros(len(begins), dtype=np.int64)
+    np.cumsum(counts, out=kept[1:])
+    return kept, lows[starts], highs[ends]
+
+
+def to_column(ranges: BlockRanges) -> pa.Array:
+    """The ranges as an index column, one list per block."""
+    flat = np.empty(2 * len(ranges.lows), dtype=np.uint64)
+    flat[0::2], flat[1::2] = ranges.lows, ranges.highs
+    unknown = np.zeros(ranges.blocks, dtype=np.bool_)
+    single = np.flatnonzero(np.diff(ranges.begins) == 1)
+    at = ranges.begins[single]
+    unknown[single] = (ranges.lows[at] == LEAST) & (ranges.highs[at] == GREATEST)
+    begins = pa.array(2 * ranges.begins, pa.int32())
+    return pa.ListArray.from_arrays(begins, pa.array(flat, pa.uint64()), mask=pa.array(unknown))
+
+
+def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | None = None) -> BlockRanges:
+    """The ranges that :func:`to_column` wrote; with ``prefixes``, each block's were made with its own prefix.
+
+    The blocks of a table may have been coded with different prefixes, file by file. They are brought to the one that
+    all share, which takes the place of ``coding.prefix``. A block whose ranges cross, or lack an end, is unknown.
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if array.type != STORED:
+        raise SidestepError(f"Stored ranges are lists of uint64, not {array.type}: index the table again.")
+    offsets = np.asarray(array.offsets, dtype=np.int64)
+    counts = np.diff(offsets)
+    known = np.array(array.is_valid()) & (counts % 2 == 0)
+    block = np.repeat(np.arange(len(array)), counts)
+    flat = array.values.to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)[offsets[0] : offsets[-1]]
+    # Within a block, ends go up: strictly from one range to the next, at least not down from low to high.
+    place = np.arange(len(flat)) - (offsets[:-1] - offsets[0])[block]
+    bad = (block[1:] == block[:-1]) & ((flat[1:] < flat[:-1]) | ((flat[1:] == flat[:-1]) & (place[1:] % 2 == 0)))
+    known[block[1:][bad]] = False
+    begins = np.zeros(len(array) + 1, dtype=np.int64)
+    np.cumsum(np.where(known, counts // 2, 1), out=begins[1:])
+    lows, highs = np.full(begins[-1], LEAST), np.full(begins[-1], GREATEST)
+    stored = np.repeat(known, np.diff(begins))
+    lows[stored], highs[stored] = flat[known[block]][0::2], flat[known[block]][1::2]
+    if prefixes is None:
+        return BlockRanges(coding, begins, lows, highs)
+    texts = [text or b"" for text in prefixes.to_pylist()]
+    shared = common_prefix([text for text, usable in zip(texts, known.tolist(), strict=True) if usable])
+    for text in set(texts) - {shared}:
+        of_text = stored & np.repeat([other == text for other in texts], np.diff(begins))
+        lows[of_text], highs[of_text] = _rebased(lows[of_text], highs[of_text], text[len(shared) :])
+    coding = Coding(coding.type, shared)
+    return BlockRanges(coding, *most_separated(coding, begins, lows, highs, max(1, len(lows))))
+
+
+def _rebased(lows: Codes, highs: Codes, removed: bytes) -> tuple[Codes, Codes]:
+    """Codes made with a longer prefix as codes made with a shorter one; ``removed`` is what it was longer by.
+
+    The extreme codes also stand for all values that do not begin with the longer prefix, so they stay extreme.
+    """
+    base = np.uint64(int.from_bytes(removed[:WIDTH].ljust(WIDTH, b"\0")))
+
+    def moved(codes: Codes) -> Codes:
+        return np.full_like(codes, base) if len(removed) >= WIDTH else base | (codes >> np.uint64(8 * len(removed)))
+
+    return np.where(lows == LEAST, LEAST, moved(lows)), np.where(highs == GREATEST, GREATEST, moved(highs))

@@ -1,0 +1,163 @@
+"""Spending a budget of bytes on synopses: which kind, how large, for which column and which group of blocks.
+
+No synopsis is best everywhere. A global range table shines on sparse ids that come in clusters, a range-set where
+blocks have few clusters each, a Bloom filter on single values without any order, and on a dense column nothing beats
+the zone map. The choice is made by trying: each candidate (:mod:`sidestep.synopsis.candidates`), and each pair of two
+kinds, has a price in bytes and false positives on the workload's queries. Bytes go where they save the most rows each,
+as long as there are any left.
+
+**Promise.** Every *single* plan, one kind at one size for all columns and groups, is among those that are improved
+upon. So the result is never worse than the best single one that the budget allows: on the queries it was chosen by.
+For later ones, ``bound`` says what to expect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from sidestep.errors import SidestepError
+from sidestep.synopsis.candidates import KINDS, Candidate, Profile, candidates, zone_map
+from sidestep.synopsis.stored import Mask
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The synopses of one column in one group of blocks, beside its zone map; without parts, the zone map is all."""
+
+    profile: Profile
+    parts: tuple[Candidate, ...]
+    false_rows: float
+    """The weighted rows that are read for nothing on the profile's queries."""
+    rate: float
+    """The share of blocks that are kept among those that hold nothing of what is asked for."""
+    bound: float
+    """What the rate stays below for queries drawn like the profile's, with a confidence of 95%."""
+
+    @property
+    def total(self) -> int:
+        return sum(part.total for part in self.parts)
+
+    def __str__(self) -> str:
+        where = f"{self.profile.column} in {self.profile.group}" if self.profile.group else self.profile.column
+        parts = " and ".join(f"{part.kind} of {part.per_block} bytes" for part in self.parts) or "zone map only"
+        return f"{where}: {parts} ({self.total:,} bytes; false positives {self.rate:.1%}, at most {self.bound:.1%})"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the budget is spent on."""
+
+    choices: tuple[Choice, ...]
+    budget: int
+    single: str
+    """The best single synopsis within the budget, for comparison."""
+    single_false_rows: float
+    candidates: tuple[tuple[Candidate, ...], ...] = ()
+    """All that was tried, for each profile."""
+    note: str = ""
+    """What a person should know: that the budget is too small for anything, or that there was nothing to save."""
+
+    @property
+    def total(self) -> int:
+        return sum(choice.total for choice in self.choices)
+
+    @property
+    def false_rows(self) -> float:
+        return sum(choice.false_rows for choice in self.choices)
+
+
+def spend(profiles: Sequence[Profile], budget: int) -> Plan:
+    """The synopses that save the most rows within a total of ``budget`` bytes; see the module's text."""
+    if budget < 0:
+        raise SidestepError(f"A budget is a number of bytes, not {budget}.")
+    tried = [candidates(profile, budget) for profile in profiles]
+    options = [_options(profile, found) for profile, found in zip(profiles, tried, strict=True)]
+    singles = _singles(profiles, tried, options, budget)
+    single, best = min(singles.items(), key=lambda each: _false_rows(each[1]))
+    plan = min((_improved(start, options, budget) for start in singles.values()), key=_false_rows)
+    note = ""
+    least = min((min(profile.sizes) * len(profile.blocks) for profile in profiles), default=0)
+    if budget < least:
+        note = f"{budget:,} bytes are too few for any synopsis beside the zone map: the smallest takes {least:,}."
+    elif not any(choice.parts for choice in plan):
+        note = "No synopsis saves anything beyond the zone map on these queries."
+    return Plan(tuple(plan), budget, single, _false_rows(best), tuple(map(tuple, tried)), note)
+
+
+def _false_rows(choices: Sequence[Choice]) -> float:
+    return sum(choice.false_rows for choice in choices)
+
+
+def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
+    """Every candidate and every pair of different kinds, from nothing up, each cheaper than all that save as much."""
+    tried = len(found) * (len(found) + 1) // 2 + 1
+    nothing = _choice(profile, (), tried)
+    pairs = [(one, two) for one, two in combinations(found, 2) if one.kind != two.kind]
+    made = [_choice(profile, parts, tried) for parts in [*((each,) for each in found), *pairs]]
+    front = [nothing]
+    for choice in sorted(made, key=lambda each: (each.total, each.false_rows)):
+        if choice.false_rows < front[-1].false_rows:
+            front.append(choice)
+    return front
+
+
+def _choice(profile: Profile, parts: tuple[Candidate, ...], tried: int) -> Choice:
+    kept = parts[0].kept if parts else profile.answers(zone_map(profile))
+    for part in parts[1:]:
+        kept = kept & part.kept
+    rate, bound = _rate(profile, kept, tried)
+    return Choice(profile, parts, profile.false_rows(kept), rate, bound)
+
+
+def _rate(profile: Profile, kept: Mask, tried: int) -> tuple[float, float]:
+    """The weighted mean rate of false positives over queries, and Hoeffding's bound for the best of so many tries."""
+    absent = ~profile.holding
+    possible = absent.sum(axis=1)
+    asked = (possible > 0) & (profile.weights > 0)
+    if not asked.any():
+        return 0.0, 1.0
+    shares = profile.weights[asked] / profile.weights[asked].sum()
+    rate = min(1.0, float(shares @ ((kept & absent).sum(axis=1)[asked] / possible[asked])))
+    slack = math.sqrt(math.log(tried / (1 - _CONFIDENCE)) * float(shares @ shares) / 2)
+    return rate, min(1.0, rate + slack)
+
+
+def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: int) -> list[Choice]:
+    """A plan after the changes that save the most rows for each byte more, one by one, as long as any fits."""
+    chosen = list(start)
+    left = budget - sum(choice.total for choice in chosen)
+    while True:
+        best, gain = None, 0.0
+        for place, found in enumerate(options):
+            now = chosen[place]
+            for choice in found:
+                price = choice.total - now.total
+                if choice.false_rows < now.false_rows and price <= left:
+                    worth = (now.false_rows - choice.false_rows) / max(price, 1)
+                    if worth > gain:
+                        best, gain = (place, choice), worth
+        if best is None:
+            return chosen
+        place, choice = best
+        left -= choice.total - chosen[place].total
+        chosen[place] = choice
+
+
+def _singles(
+    profiles: Sequence[Profile], tried: Sequence[Sequence[Candidate]], options: Sequence[list[Choice]], budget: int
+) -> dict[str, list[Choice]]:
+    """Every plan of one kind at one size throughout that the budget allows; the zone map alone is always one."""
+    found = {"zone map": [choices[0] for choices in options]}
+    for kind in KINDS:
+        for size in sorted({candidate.per_block for each in tried for candidate in each if candidate.kind == kind}):
+            parts = [[c for c in each if c.kind == kind and c.per_block == size] for each in tried]
+            if all(parts) and sum(each[0].total for each in parts) <= budget:
+                found[f"{kind} of {size} bytes"] = [
+                    _choice(profile, (each[0],), 1) for profile, each in zip(profiles, parts, strict=True)
+                ]
+    return found

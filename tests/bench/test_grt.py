@@ -1,0 +1,50 @@
+"""The benchmark of gap synopses, tiny, and the data it is made of."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+
+from bench import grt
+from bench.grt_data import absent_ids, clustered, existing_ids, profile_of, scattered, two_runs
+
+
+def test_the_benchmark_ends_with_its_figures():
+    parser = argparse.ArgumentParser()
+    grt.add_arguments(parser)
+    small = [
+        "--rows",
+        "20000",
+        "--partitions",
+        "50",
+        "--bits",
+        "64",
+        "256",
+        "--queries",
+        "20",
+        "--probes",
+        "100",
+        "500",
+    ]
+    found = grt.run(parser.parse_args([*small, "--runs", "1"]))
+    assert set(found["fpr"]) >= {"grt", "zonemap", "rangeset", "bloom"}
+    assert found["fpr"]["grt"] < found["fpr"]["rangeset"] < found["fpr"]["zonemap"]
+    assert set(found["probe_ms"]) == {"point", "range"}
+    assert found["build_s"] > 0
+    assert all(each["fpr"] <= each["best"] for each in found["budget"].values())
+    json.dumps(found)
+
+
+def test_data_is_the_same_for_a_seed():
+    one, two, other = (clustered(2_000, 10, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one.blocks, two.blocks, strict=True))
+    assert not np.array_equal(one.blocks[0], other.blocks[0])
+    assert [len(data.blocks) for data in (two_runs(2_000, 10, 1), scattered(10, 1))] == [10, 10]
+
+
+def test_queries_ask_for_what_is_there_and_what_is_not():
+    data = clustered(2_000, 10, 1)
+    assert profile_of(data, existing_ids(data, 20, 1)).holding.any(axis=1).all()
+    assert profile_of(data, absent_ids(data, 20, 1)).holding.sum() <= 1
