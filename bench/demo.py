@@ -1,158 +1,206 @@
-"""A short tour on TPC-H: index the tables, run queries with sidestep off and on, compare what they read, explain one.
+"""The whole story on denormalized TPC-H: a query log, its features, advice, a load, and test queries on both layouts.
 
-Nothing is clustered or rewritten: the tables are as the generator writes them, orders and lineitem in the order of
-their keys. So queries about keys skip much, and TPC-H's own queries, which ask about dates, skip little or nothing.
+The table is made as the generator emits it, in the order of its keys, and indexed: that is today's layout. Then it is
+laid out by a log of training queries, and other queries of the same kind are run on both, with sidestep on.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shutil import rmtree
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
-from rich.filesize import decimal as size_text
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 import sidestep
+from bench.denorm import TEMPLATES, random_queries
+from bench.denorm_data import make_denorm
 from bench.harness import Race, race
-from bench.tpch import DATA, TABLES, make_tpch, queries, register
+from bench.tpch import DATA
+from sidestep.cli.messages import job_progress
 from sidestep.cli.session import spark_session
-from sidestep.spark.metrics import Metrics
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row, SparkSession
 
-EXPLAINED = "key range"
-OWN_QUERIES = ("q1", "q3", "q6", "q12", "q14")
-REMARK = (
-    "The tables lie in the order of their keys, so queries about keys skip most files. TPC-H's own queries ask about "
-    "dates, which are spread over all files: there is little or nothing to skip until the data is laid out for them. "
-    "Rows are those that leave the scans. Without sidestep, too, Spark passes over row groups by the minima and maxima "
-    "in Parquet footers, but it must open every file to see them. Where off and on read the same, a difference in time "
-    "is chance."
-)
+NAME = "denorm"
+TRAINING, TRAINING_SEED, TEST_SEED = 400, 1, 2
+TODAY, LAID_OUT = "today", "laid out"
+EXPLAINED = "q10"
+MIN_SIZE = 1_000
+"""A demo's table is small: with the default size of a block it would be a few dozen blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one query read of one layout."""
+
+    rows: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One query with sidestep off and on."""
+    """One test query on both layouts."""
 
     name: str
-    off: Metrics
-    on: Metrics
+    reads: dict[str, Read]
     timing: Race
     equal: bool
 
 
-def key_queries(sf: float) -> dict[str, str]:
-    """Queries about keys, which the tables are in the order of; the keys are spread over those of the scale factor."""
-    last = int(6_000_000 * sf)
-    point = last // 2 // 32 * 32 + 1
-    low, high = last // 4, last // 4 + last // 50
-    # Keys at both ends: what lies between them is skipped too.
-    some = ", ".join(str((start + 64 * step) // 32 * 32 + 1) for start in (0, last - 1_000) for step in range(6))
-    return {
-        "one order": f"SELECT * FROM lineitem WHERE l_orderkey = {point}",
-        "12 orders": f"SELECT * FROM orders WHERE o_orderkey IN ({some})",
-        EXPLAINED: f"""
-            SELECT o_orderpriority, count(*) AS items, sum(l_extendedprice) AS price
-            FROM orders JOIN lineitem ON l_orderkey = o_orderkey
-            WHERE o_orderkey BETWEEN {low} AND {high} AND l_shipdate > l_commitdate
-            GROUP BY o_orderpriority ORDER BY o_orderpriority""",
-        "last orders": f"SELECT count(*), sum(o_totalprice) FROM orders WHERE o_orderkey > {last - last // 100}",
-    }
+def write_log(path: Path) -> Path:
+    """Training queries as a file of SQL, as a warehouse would have logged them."""
+    path.write_text(";\n\n".join(random_queries(TRAINING, TRAINING_SEED)) + ";\n", encoding="utf-8")
+    return path
 
 
-def measure(spark: SparkSession, name: str, text: str, runs: int) -> Outcome:
-    """Run a query off and on in turns; the first run of each, which is not timed, gives rows and metrics."""
-    first: dict[str, tuple[list[Any], Metrics]] = {}
+def measure(spark: SparkSession, name: str, text: str, views: dict[str, str], runs: int) -> Outcome:
+    """Run a query on both layouts in turns; the first run of each, which is not timed, tells what it reads."""
+    rows: dict[str, list[Row]] = {}
+    reads: dict[str, Read] = {}
 
-    def variant(label: str) -> None:
-        spark.conf.set("spark.sidestep.enabled", str(label == "on").lower())
-        df: DataFrame = spark.sql(text)
-        rows = df.collect()
-        if label not in first:
-            first[label] = (rows, sidestep.metrics(df))
+    def variant(layout: str) -> None:
+        df = spark.sql(re.sub(rf"\b{NAME}\b", views[layout], text))
+        found = df.collect()
+        if layout not in rows:
+            rows[layout] = found
+            told = sidestep.explain(df).scans[0]
+            reads[layout] = Read(sidestep.metrics(df).rows, told.bytes.kept if told.bytes else 0)
 
-    try:
-        timing = race({label: (lambda label=label: variant(label)) for label in ("off", "on")}, runs=runs)  # type: ignore[misc]
-    finally:
-        spark.conf.unset("spark.sidestep.enabled")
-    (rows_off, off), (rows_on, on) = first["off"], first["on"]
-    return Outcome(name, off, on, timing, Counter(rows_off) == Counter(rows_on))
+    variants: dict[str, Callable[[], object]] = {layout: (lambda layout=layout: variant(layout)) for layout in views}  # type: ignore[misc]
+    timing = race(variants, runs=runs)
+    return Outcome(name, reads, timing, Counter(rows[TODAY]) == Counter(rows[LAID_OUT]))
 
 
 def table_of(outcomes: Sequence[Outcome]) -> Table:
-    """Off and on, side by side."""
+    """Both layouts side by side, query by query, and in all."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("query")
-    for heading in ("files", "rows", "MB", "ms"):
+    for heading in ("rows", "MB", "ms"):
         table.add_column(heading, justify="right")
     for outcome in outcomes:
-        off, on = outcome.off, outcome.on
+        today, laid_out = outcome.reads[TODAY], outcome.reads[LAID_OUT]
         table.add_row(
             outcome.name,
-            _change(off.files, on.files, "{:,}".format),
-            _change(off.rows, on.rows, "{:,}".format),
-            _change(off.bytes, on.bytes, lambda size: f"{size / 1e6:,.1f}"),
-            " → ".join(f"{1000 * outcome.timing[label].median:,.0f}" for label in ("off", "on")),
+            _change(today.rows, laid_out.rows, "{:,}".format),
+            _change(today.bytes, laid_out.bytes, lambda size: f"{size / 1e6:,.1f}"),
+            " → ".join(f"{1000 * outcome.timing[layout].median:,.0f}" for layout in (TODAY, LAID_OUT)),
         )
+    table.add_section()
+    layouts = (TODAY, LAID_OUT)
+    rows = [sum(outcome.reads[layout].rows for outcome in outcomes) for layout in layouts]
+    sizes = [sum(outcome.reads[layout].bytes for outcome in outcomes) for layout in layouts]
+    seconds = [sum(outcome.timing[layout].median for outcome in outcomes) for layout in layouts]
+    table.add_row(
+        "all",
+        _change(rows[0], rows[1], "{:,}".format),
+        _change(sizes[0], sizes[1], lambda size: f"{size / 1e6:,.1f}"),
+        " → ".join(f"{1000 * each:,.0f}" for each in seconds),
+    )
     return table
 
 
-def _change(off: int, on: int, show: Callable[[int], str]) -> str:
-    return f"{show(off)} → [green]{show(on)}[/]" if on < off else f"{show(off)} → {show(on)}"
+def _change(before: int, after: int, show: Callable[[int], str]) -> str:
+    return f"{show(before)} → [green]{show(after)}[/]" if after < before else f"{show(before)} → {show(after)}"
 
 
-def tour(out: Console, sf: float, files: int, data: Path, runs: int) -> list[Outcome]:
+def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
     """The whole demo, step by step, on stdout."""
-    with _step(out, f"Making TPC-H at scale factor {sf:g} in {data}"):
-        folder = make_tpch(data, sf=sf, files=files)
+    with _step(out, f"Making denormalized TPC-H at scale factor {sf:g} in {data}"):
+        source = make_denorm(data, sf, "lean")
+        log = write_log(data / "demo-log.sql")
+        target = data / f"demo-sf{sf:g}"
+        rmtree(target, ignore_errors=True)
     with ExitStack() as until_done:
         with _step(out, "Starting Spark"):
-            spark = until_done.enter_context(spark_session("local[*]", {"spark.driver.memory": "2g"}))
-            register(spark, folder)
-            until_done.enter_context(sidestep.enable(spark))
-        index_all(out, spark, folder)
-        asked = {**key_queries(sf), **{name: text for name, text in queries().items() if name in OWN_QUERIES}}
-        outcomes = []
-        for name, text in asked.items():
-            with _step(out, f"Running {name}, off and on in turns"):
-                outcomes.append(measure(spark, name, text, runs))
-        out.print(f"\n[bold]What was read[/], sidestep off → on; times are medians of {runs} runs")
+            spark = until_done.enter_context(spark_session("local[*]", {"spark.driver.memory": "3g"}))
+        with _step(out, "Indexing the table as it is"):
+            sidestep.index(spark, str(source))
+        _title(out, f"1. The log: {TRAINING} queries. What they share", "sidestep analyze")
+        with _step(out, "Analyzing the log"):
+            analysis = sidestep.analyze(spark, str(log), tables={NAME: str(source)}, num_features=15)
+        out.print(analysis)
+        _title(out, "2. What would other layouts save?", "sidestep advise")
+        with _step(out, "Estimating from a sample"):
+            advice = sidestep.advise(spark, str(log), str(source), name=NAME, num_features=15, min_size=MIN_SIZE)
+        out.print(advice)
+        _title(out, "3. Lay the table out", "sidestep load")
+        with job_progress("Laying out") as show:
+            report = sidestep.load(
+                spark,
+                str(source),
+                str(target),
+                name=NAME,
+                log=str(log),
+                num_features=15,
+                min_size=MIN_SIZE,
+                progress=show,
+            )
+        out.print(Text(str(report)))
+        _title(out, "4. Other queries of the same kind, on both layouts", f"today → laid out; medians of {runs} runs")
+        until_done.enter_context(sidestep.enable(spark))
+        views = {TODAY: f"{NAME}_today", LAID_OUT: f"{NAME}_laid_out"}
+        for layout, path in ((TODAY, source), (LAID_OUT, target)):
+            sidestep.read(spark, str(path)).createOrReplaceTempView(views[layout])
+            until_done.callback(spark.catalog.dropTempView, views[layout])
+        outcomes, texts = [], {}
+        for text in random_queries(len(TEMPLATES), TEST_SEED):
+            name = template_of(text)
+            texts[name] = text
+            with _step(out, f"Running {name} on both layouts in turns"):
+                outcomes.append(measure(spark, name, text, views, runs))
+        outcomes.sort(key=lambda outcome: int(outcome.name[1:]))
         out.print(table_of(outcomes))
         _comment(out, outcomes)
-        out.print(f"\n[bold]sidestep.explain[/] of the query “{EXPLAINED}”:\n")
-        out.print(sidestep.explain(asked[EXPLAINED], spark))
+        _title(out, f"5. Why {EXPLAINED} reads so little", "sidestep explain")
+        out.print(sidestep.explain(re.sub(rf"\b{NAME}\b", views[LAID_OUT], texts[EXPLAINED]), spark))
     return outcomes
 
 
-def index_all(out: Console, spark: SparkSession, folder: Path) -> None:
-    """Index every table, and say what that took."""
-    start, size = time.perf_counter(), 0
-    for table in TABLES:
-        with _step(out, f"Indexing {table}"):
-            size += sidestep.index(spark, str(folder / table)).index_bytes
-    seconds = time.perf_counter() - start
-    out.print(f"[bold]Indexed[/] {len(TABLES)} tables of {folder} in {seconds:.1f} s: {size_text(size)} of index.")
+def template_of(text: str) -> str:
+    """The name of the template that a query was made from.
+
+    >>> template_of(random_queries(1)[0]) in {template.__name__ for template in TEMPLATES}
+    True
+    """
+    signs = {
+        "q3": "o_shippriority",
+        "q5": "c_nationkey = s_nationkey",
+        "q6": "l_extendedprice * l_discount",
+        "q8": "mkt_share",
+        "q10": "l_returnflag = 'R'",
+        "q12": "high_line_count",
+        "q14": "promo_revenue",
+        "q19": "DELIVER IN PERSON",
+    }
+    return next(name for name, sign in signs.items() if sign in text)
+
+
+def _title(out: Console, text: str, also: str) -> None:
+    out.print(f"\n[bold]{text}[/]  [dim]{also}[/]")
 
 
 def _comment(out: Console, outcomes: Sequence[Outcome]) -> None:
     different = [outcome.name for outcome in outcomes if not outcome.equal]
     if different:
         out.print(f"[bold red]Results differ[/] for {', '.join(different)}: this is a bug; please report it.")
-    else:
-        out.print(f"All {len(outcomes)} queries gave the same rows with sidestep off and on.")
-    out.print(REMARK)
+        return
+    out.print(
+        f"All {len(outcomes)} queries gave the same rows on both layouts. Rows are those that left the scans, MB those "
+        "of the files or blocks read. At this scale most of the time is what Spark takes for any query at all."
+    )
 
 
 @contextmanager
@@ -168,14 +216,14 @@ def _step(out: Console, text: str) -> Iterator[None]:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sf", type=float, default=0.1, help="scale factor of TPC-H; 1 is about 1 GB (default: 0.1)")
-    parser.add_argument("--files", type=int, default=16, help="files per large table (default: 16)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder for the data (default: data/ in the checkout)")
-    parser.add_argument("--runs", type=int, default=3, help="timed runs of each query, off and on (default: 3)")
+    parser.add_argument("--runs", type=int, default=3, help="timed runs of each query on each layout (default: 3)")
     args = parser.parse_args(argv)
     out = Console(highlight=False)
     try:
-        outcomes = tour(out, args.sf, args.files, args.data, args.runs)
-    except sidestep.SidestepError as problem:
+        args.data.mkdir(parents=True, exist_ok=True)
+        outcomes = tour(out, args.sf, args.data, args.runs)
+    except (sidestep.SidestepError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
     return 0 if all(outcome.equal for outcome in outcomes) else 1

@@ -159,9 +159,14 @@ def q19(draw: Draw) -> str:
 TEMPLATES: tuple[Callable[[Draw], str], ...] = (q3, q5, q6, q8, q10, q12, q14, q19)
 
 
-def random_queries(count: int, seed: int = 0, zipf: float | None = None) -> list[str]:
-    """So many queries: each template equally often (but for the last few), in random order."""
+def random_instances(count: int, seed: int = 0, zipf: float | None = None) -> list[tuple[str, str]]:
+    """So many queries with the names of their templates: each equally often (but for the last few), in random order."""
     rng = np.random.default_rng(seed)
     draw = Draw(rng, zipf)
     order = rng.permutation(np.arange(count) % len(TEMPLATES))
-    return [TEMPLATES[number](draw) for number in order]
+    return [(TEMPLATES[number].__name__, TEMPLATES[number](draw)) for number in order]
+
+
+def random_queries(count: int, seed: int = 0, zipf: float | None = None) -> list[str]:
+    """The texts of :func:`random_instances`."""
+    return [text for _, text in random_instances(count, seed, zipf)]

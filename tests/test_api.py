@@ -8,23 +8,37 @@ import re
 import sidestep
 
 PUBLIC = [
+    "Advice",
     "Explanation",
     "IndexStatus",
+    "LoadReport",
     "LogAnalysis",
     "Metrics",
+    "OptimizeReport",
     "Recorder",
     "SidestepError",
     "SidestepWarning",
+    "Step",
+    "VacuumReport",
+    "WriteReport",
     "__version__",
+    "advise",
     "analyze",
+    "append",
+    "delete",
     "disable",
     "enable",
     "explain",
     "index",
+    "load",
     "metrics",
+    "optimize",
     "read",
     "record",
+    "stable",
     "status",
+    "update",
+    "vacuum",
 ]
 
 

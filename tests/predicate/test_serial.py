@@ -118,4 +118,5 @@ def test_units_and_precision_survive(name):
     assert type_to_json(kind) == name
     assert type_from_json(name) == kind
     literal = Literal(0, kind)
-    assert from_dict(to_dict(Comparison(Op.EQ, Column("x", kind), literal))).right == literal
+    comparison = Comparison(Op.EQ, Column("x", kind), literal)
+    assert from_dict(to_dict(comparison)) == comparison

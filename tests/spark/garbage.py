@@ -9,10 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from sidestep.prune import scan_filters
+from sidestep.spark.bridge import Bridge
+from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.session import state_of
+from sidestep.store.blockcolumn import BLOCK
 
 
 def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection[int]]) -> str:
-    """A copy of a table in which some row groups of some files hold noise. Sizes, times and footers stay as they are."""
+    """A copy of a table in which some row groups of some files hold noise. Sizes, times and footers stay as they are.
+
+    So do the ids of blocks: where they are many, Spark looks them up in a row group to see that it may pass it over.
+    """
     shutil.copytree(table, target, copy_function=shutil.copy2)
     for name, groups in skipped.items():
         path = target / name
@@ -24,6 +34,8 @@ def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection
                 row_group = footer.row_group(group)
                 for number in range(row_group.num_columns):
                     chunk = row_group.column(number)
+                    if chunk.path_in_schema == BLOCK:
+                        continue
                     start = chunk.data_page_offset
                     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
                         start = min(start, chunk.dictionary_page_offset)
@@ -33,13 +45,8 @@ def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection
     return str(target)
 
 
-def skipped_blocks(spark, df) -> dict[str, set[int]]:
-    """The row groups of each file that sidestep's decision for a query with one scan leaves out, by path."""
-    from sidestep.prune import scan_filters
-    from sidestep.spark.bridge import Bridge
-    from sidestep.spark.plan_reader import read_plan
-    from sidestep.spark.session import state_of
-
+def skipped_blocks(spark: SparkSession, df: DataFrame) -> dict[str, set[int]]:
+    """The row groups of each file that a query with one scan does not read, by path."""
     state = state_of(spark)
     assert state is not None
     plan = Bridge(spark).factory().describe(df._jdf.queryExecution().optimizedPlan())
@@ -47,6 +54,9 @@ def skipped_blocks(spark, df) -> dict[str, set[int]]:
     for decision in state.planner.decide(scan_filters(read_plan(plan))):
         blocks = decision.index.index.map
         paths = blocks.files["path"].to_pylist()
-        for number in np.flatnonzero(~decision.kept):
+        kept = decision.kept
+        if decision.block_filter is None:
+            kept = ~decision.skipped_files[blocks.file_of_block]
+        for number in np.flatnonzero(~kept):
             found.setdefault(paths[blocks.file_of_block[number]], set()).add(int(blocks.row_group[number]))
     return found

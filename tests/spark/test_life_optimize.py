@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from importlib import import_module
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark import optimize as module
 from sidestep.spark import tablestate
 from sidestep.spark.append import append
 from sidestep.spark.optimize import optimize
@@ -17,6 +17,8 @@ from sidestep.spark.rewrite import delete
 from sidestep.store import open_index, read_snapshot
 from sidestep.store.layoutfile import load_layout
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS, arrow, check, frame, made, new_table, paths, units
+
+module = import_module("sidestep.spark.optimize")
 
 pytestmark = pytest.mark.spark
 ROWS = made(0, 240)

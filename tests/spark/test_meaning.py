@@ -313,4 +313,4 @@ def test_what_cannot_be_declared_says_so():
     with pytest.raises(SidestepError, match="version is a text"):
         sidestep.stable(named, version="")
     with pytest.raises(SidestepError, match="version is a text"):
-        sidestep.stable(named)
+        sidestep.stable(named)  # type: ignore[call-overload]

@@ -1,7 +1,8 @@
-"""How does a person use it? The command ``sidestep``: index a table, look at its index, explain and run queries."""
+"""How does a person use it? The command ``sidestep``: lay out and index tables, explain and run queries."""
 
 from __future__ import annotations
 
-from sidestep.cli.commands import app
+from sidestep.cli import commands, layout
+from sidestep.cli.options import app
 
-__all__ = ["app"]
+__all__ = ["app", "commands", "layout"]

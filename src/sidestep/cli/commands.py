@@ -1,10 +1,9 @@
-"""The commands, each a few calls of the public API."""
+"""The commands about indexes, queries and logs, each a few calls of the public API."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -14,33 +13,21 @@ from rich.text import Text
 
 import sidestep
 from sidestep.cli.messages import plain_messages, progress, query_progress
-from sidestep.cli.session import spark_session
-from sidestep.cli.show import console, print_json, print_rows, print_status, reads_table, scans_read, status_data
-
-app = typer.Typer(
-    name="sidestep",
-    help="Spark queries that read only what they need.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+from sidestep.cli.options import (
+    LOCAL,
+    Conf,
+    IndexDir,
+    Json,
+    Master,
+    Query,
+    TablePath,
+    Tables,
+    Verbose,
+    app,
+    pairs,
+    session_for,
 )
-
-TablePath = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Path of a Parquet folder or Delta table, or a name given with --table.")
-]
-Query = Annotated[str, typer.Argument(metavar="SQL", help="The query, in Spark SQL.", show_default=False)]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option("--table", "-t", metavar="NAME=PATH", help="Call the table at PATH by NAME. Repeatable."),
-]
-Master = Annotated[str, typer.Option(help="Where Spark runs.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable.")]
-IndexDir = Annotated[
-    str | None, typer.Option(help="Folder of the indexes, if they are not in the tables' own _sidestep folders.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
-LOCAL = "local[*]"
+from sidestep.cli.show import console, print_json, print_rows, print_status, reads_table, scans_read, status_data
 
 
 def _version(wanted: bool) -> None:
@@ -74,8 +61,8 @@ def index(
     verbose: Verbose = False,
 ) -> None:
     """Index the files of a table that have no up-to-date index entry yet."""
-    path = _pairs("--table", tables).get(table, table)
-    with _session(master, conf, verbose) as spark:
+    path = pairs("--table", tables).get(table, table)
+    with session_for(master, conf, verbose) as spark:
         new = 0
         with progress(f"Indexing {path}", "files") as show:
 
@@ -102,7 +89,7 @@ def status(
     verbose: Verbose = False,
 ) -> None:
     """Show how much of a table is indexed, which columns, and how big the index is."""
-    path = _pairs("--table", tables).get(table, table)
+    path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
         found = sidestep.status(None, path, index_dir=index_dir)
         if json:
@@ -122,8 +109,8 @@ def explain(
     verbose: Verbose = False,
 ) -> None:
     """Show what a query would skip, and why it would not skip more, without running it."""
-    named = _pairs("--table", tables)
-    with _session(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
         _register(spark, named)
         found = sidestep.explain(sql, spark)
         if json:
@@ -145,8 +132,8 @@ def run_sql(
     verbose: Verbose = False,
 ) -> None:
     """Run a query; print its rows, and what was read for them."""
-    named = _pairs("--table", tables)
-    with _session(master, conf, verbose) as spark:
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark:
         if not off:
             sidestep.enable(spark, index_dir=index_dir)
         _register(spark, named)
@@ -211,8 +198,8 @@ def analyze(
     verbose: Verbose = False,
 ) -> None:
     """Find what the queries of a log have in common: features of each table, and how well they serve."""
-    named = _pairs("--table", tables)
-    with _session(master, conf, verbose) as spark:
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark:
         with progress(f"Analyzing {log}"):
             found = sidestep.analyze(
                 spark,
@@ -236,28 +223,6 @@ def analyze(
             console().print(Text(f"Wrote {path}", "bold"))
 
 
-@contextmanager
-def _session(master: str, conf: list[str] | None, verbose: bool) -> Iterator[SparkSession]:
-    """A session for one command, in which errors and warnings are sentences."""
-    settings = _pairs("--conf", conf)
-    with plain_messages(verbose), ExitStack() as until_done:
-        with progress("Starting Spark"):
-            spark = until_done.enter_context(spark_session(master, settings, loud=verbose))
-        until_done.callback(sidestep.disable, spark)
-        yield spark
-
-
 def _register(spark: SparkSession, tables: dict[str, str]) -> None:
     for name, path in tables.items():
         sidestep.read(spark, path).createOrReplaceTempView(name)
-
-
-def _pairs(option: str, values: list[str] | None) -> dict[str, str]:
-    """The values of a repeatable ``NAME=VALUE`` option."""
-    pairs = {}
-    for value in values or ():
-        name, equals, rest = value.partition("=")
-        if not (name and equals and rest):
-            raise typer.BadParameter(f"{value!r} is not of the form NAME=VALUE.", param_hint=option)
-        pairs[name] = rest
-    return pairs

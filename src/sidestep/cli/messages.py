@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+import sidestep
 from sidestep import SidestepError, SidestepWarning
 
 INTERRUPTED = 130
@@ -148,6 +149,35 @@ def progress(text: str, thing: str = "") -> Iterator[Callable[[int, int], None]]
     with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as bar:
         task: TaskID = bar.add_task(text, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def job_progress(text: str) -> Iterator[Callable[[sidestep.Step], None]]:
+    """A bar for the stage of a job that runs, with rows, rate and time left; a line for each that is over."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[how]}"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as bar:
+        task: TaskID = bar.add_task(text, total=None, how="")
+
+        def show(step: sidestep.Step) -> None:
+            known = {"completed": step.done, "total": step.total} if step.total else {"completed": 0, "total": None}
+            bar.update(task, description=f"{text}: {step.stage}", how=step_text(step), **known)
+
+        yield show
+
+
+def step_text(step: sidestep.Step) -> str:
+    """How far a stage is.
+
+    >>> step_text(sidestep.Step("write", 250_000, 1_000_000, 5.0))
+    '250,000 of 1,000,000 rows, 50,000 a second, 15 s left'
+    >>> step_text(sidestep.Step("commit", 0, 0, 1.2))
+    '1 s'
+    """
+    if not step.total:
+        return f"{step.seconds:.0f} s"
+    left = "" if step.seconds_left is None else f", {step.rate:,.0f} a second, {step.seconds_left:.0f} s left"
+    return f"{step.done:,} of {step.total:,} rows{left}"
 
 
 @contextmanager

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+from sidestep.spark.advice import Advice
+from sidestep.spark.advise import advise
+from sidestep.spark.append import append
 from sidestep.spark.collect import index, status
 from sidestep.spark.explain import explain
+from sidestep.spark.functions import stable
+from sidestep.spark.load import load
+from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log import LogAnalysis, analyze
 from sidestep.spark.metrics import Metrics, metrics
+from sidestep.spark.optimize import OptimizeReport, optimize
+from sidestep.spark.progress import Step
 from sidestep.spark.recording import Recorder, record
 from sidestep.spark.relation import read
+from sidestep.spark.rewrite import delete, update
 from sidestep.spark.session import disable, enable
+from sidestep.spark.writereport import WriteReport
 
 __all__ = [
+    "Advice",
+    "LoadReport",
     "LogAnalysis",
     "Metrics",
+    "OptimizeReport",
     "Recorder",
+    "Step",
+    "WriteReport",
+    "advise",
     "analyze",
+    "append",
+    "delete",
     "disable",
     "enable",
     "explain",
     "index",
+    "load",
     "metrics",
+    "optimize",
     "read",
     "record",
+    "stable",
     "status",
+    "update",
 ]

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -65,6 +66,11 @@ class OptimizeReport:
     @property
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        stages = {stage.name: round(stage.seconds, 3) for stage in self.stages}
+        return asdict(self) | {"stages": stages, "seconds": round(self.seconds, 3)}
 
     def __str__(self) -> str:
         text = (

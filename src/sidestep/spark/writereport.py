@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sidestep.spark.blockwriter import WrittenFile
 from sidestep.spark.progress import Stage
@@ -62,6 +63,11 @@ class WriteReport:
     @property
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        stages = {stage.name: round(stage.seconds, 3) for stage in self.stages}
+        return asdict(self) | {"stages": stages, "seconds": round(self.seconds, 3)}
 
     def __str__(self) -> str:
         verb = {"append": "added", "delete": "deleted", "update": "changed"}[self.operation]

@@ -6,6 +6,7 @@ loses a file while opening lists again, so every reader sees all entries at any 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from sidestep.store.files import Location, delete
 from sidestep.store.index import TableIndex, open_folder
 from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
 
+YOUNG_SECONDS = 24 * 3600.0
 MOST_FILES = 8
 """More index files than this are merged into one."""
 
@@ -50,11 +52,16 @@ def _looked_at(table: pa.Table) -> pa.Table:
     return table
 
 
-def live_files(index: TableIndex, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """For each indexed file, whether the table still has it; all of them if the snapshot is only a part."""
+def live_files(index: TableIndex, snapshot: Snapshot, *, young: bool = True) -> npt.NDArray[np.bool_]:
+    """For each indexed file, whether the table has it or may get it; all of them if the snapshot is only a part.
+
+    A job that writes a Delta table enters its files before it commits them, so ``young`` ones are not dead yet.
+    """
     if not snapshot.whole:
         return np.ones(len(index.files), dtype=np.bool_)
     live = np.zeros(len(index.files), dtype=np.bool_)
+    if young and snapshot.format == "delta":
+        live = index.files["modified"].to_numpy() > (time.time() - YOUNG_SECONDS) * 1_000
     positions = index.positions(snapshot.files)
     live[positions[positions >= 0]] = True
     return live
@@ -63,9 +70,10 @@ def live_files(index: TableIndex, snapshot: Snapshot) -> npt.NDArray[np.bool_]:
 def compact(index: TableIndex, snapshot: Snapshot, *, always: bool = False) -> TableIndex:
     """Merge the index into one file, without dead entries, if it has more than eight files or half of it is dead.
 
-    Entries that others append meanwhile are in files of their own, which are left alone.
+    Entries that others append meanwhile are in files of their own, which are left alone. ``always`` merges regardless,
+    and takes the snapshot at its word.
     """
-    live = live_files(index, snapshot)
+    live = live_files(index, snapshot, young=not always)
     kept = live[index.map.file_of_block]
     entries = sum(len(blocks) for blocks in index.map.block_of_row)
     alive = sum(int(kept[blocks[blocks >= 0]].sum()) for blocks in index.map.block_of_row)

@@ -17,7 +17,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -58,6 +58,10 @@ class VacuumReport:
     leftovers: tuple[str, ...]
     """Feature sets, layout files and half-written files of the index folder and the log, by name."""
     dry_run: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
 
     def __str__(self) -> str:
         verb = "would go" if self.dry_run else "deleted"

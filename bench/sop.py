@@ -1,0 +1,212 @@
+"""SOP against full scans, range partitioning and Z-order: what queries on denormalized TPC-H read, and for how long.
+
+Eight templates; 800 queries to learn from and 80 that follow, with parameters drawn uniformly and skewed (Zipf 3 on all
+but the dates). Every layout has the same rows, in as many blocks, in files of the same kind; only the arrangement
+differs. What is read is worked out for all test queries of all seeds from the planner's decisions, and checked against
+Spark's own counts for the queries that are run and timed. A run that is cut short goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import sidestep
+from bench.comparison import ZIPF, Comparison, workload
+from bench.denorm import TEMPLATES
+from bench.layouts import Layout
+from bench.tpch import DATA
+from sidestep.spark.session import Enabled
+
+LAYOUTS = ("full", "range1", "range2", "zorder", "sop")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sf", type=float, default=1.0, help="TPC-H scale factor")
+    parser.add_argument("--lean", action="store_true", help="leave out comments and addresses: half the size")
+    parser.add_argument("--train", type=int, default=800)
+    parser.add_argument("--test", type=int, default=80)
+    parser.add_argument("--features", type=int, default=15)
+    parser.add_argument("--min-size", type=int, default=5_000, help="least rows of a block")
+    parser.add_argument("--seeds", type=int, default=5, help="how many pairs of training and test queries")
+    parser.add_argument("--parameters", default="uniform,skewed", help="how parameters are drawn, of these two")
+    parser.add_argument("--sizes", default="500,2000,20000", help="further least sizes, for SOP's rows alone")
+    parser.add_argument("--timed", type=int, default=16, help="test queries of the first seed that are run and timed")
+    parser.add_argument("--runs", type=int, default=3, help="timed runs of each, after one that is not")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--memory", default="6g", help="of Spark's driver")
+    parser.add_argument("--keep", action="store_true", help="keep layouts that are not needed any more")
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    console = Console()
+    asked = [name for name in args.parameters.split(",") if name]
+    unknown = [name for name in asked if name not in ZIPF]
+    if unknown or not asked:
+        raise sidestep.SidestepError(f"--parameters takes {' and '.join(ZIPF)}, not {args.parameters!r}.")
+    comparison = Comparison(args, console)
+    with sidestep.enable(comparison.spark) as enabled:
+        try:
+            figures = {name: measured(comparison, enabled, name) for name in asked}
+            swept = sweep(comparison, enabled, [int(size) for size in args.sizes.split(",") if size])
+        finally:
+            comparison.spark.conf.unset("spark.sidestep.enabled")
+    for name, found in figures.items():
+        console.print(_table(name, found, args))
+        console.print(_template_table(name, found))
+    if swept:
+        console.print(_sweep_table(swept))
+    first = figures[asked[0]]
+    return {
+        **{key: first[key] for key in ("rows_pct", "bytes_pct", "seconds")},
+        "parameters": asked[0],
+        **({"skewed": figures["skewed"]} if "skewed" in figures and asked[0] != "skewed" else {}),
+        **{key: first[key] for key in ("min_size", "size_on_disk", "load_seconds", "per_template", "seeds")},
+        **{key: first[key] for key in ("blocks", "run", "choices")},
+        "sweep": swept,
+    }
+
+
+def measured(comparison: Comparison, enabled: Enabled, parameters: str) -> dict[str, Any]:
+    """All figures for one way to draw parameters: planned over all seeds, timed on the first."""
+    args = comparison.args
+    works = [workload(parameters, seed, args.train, args.test) for seed in range(args.seeds)]
+    like = comparison.sop(workload("uniform", 0, args.train, args.test), args.min_size)
+    planned: list[dict[str, list[list[int]]]] = []
+    timed: list[dict[str, Any]] = []
+    kept: dict[str, Layout] = {}
+    z_orders: list[Layout] = []
+    for work in works:
+        layouts = {**comparison.others(work, like), "sop": comparison.sop(work, args.min_size)}
+        planned.append({name: comparison.planned(enabled, work, layouts[name]) for name in LAYOUTS})
+        planned[-1]["actual"] = [[rows, 0] for rows in comparison.actual(work)]
+        if work.seed == 0:
+            kept = layouts
+            timed = comparison.timed(enabled, work, {name: layouts[name] for name in LAYOUTS})
+        else:
+            comparison.drop(layouts["sop"])
+        z_orders.append(layouts["zorder"])
+    for layout in z_orders[1:]:
+        if layout != z_orders[0]:
+            comparison.drop(layout)
+    every = [template for work in works for template, _ in work.test]
+    return {
+        "rows_pct": _shares(planned, 0, (*LAYOUTS, "actual")),
+        "bytes_pct": _shares(planned, 1, LAYOUTS),
+        "seconds": {name: round(sum(each["seconds"][name] for each in timed), 3) for name in LAYOUTS} if timed else {},
+        "timed_queries": len(timed),
+        "run": _run_shares(timed),
+        "min_size": args.min_size,
+        "blocks": {name: kept[name].blocks for name in LAYOUTS},
+        "size_on_disk": {name: kept[name].bytes for name in LAYOUTS},
+        "load_seconds": {name: round(kept[name].seconds, 1) for name in LAYOUTS},
+        "per_template": per_template(planned, every, timed),
+        "seeds": [_shares([one], 0, (*LAYOUTS, "actual")) for one in planned],
+        "choices": {"zorder": [layout.details["columns"] for layout in z_orders], "sop": kept["sop"].details},
+    }
+
+
+def sweep(comparison: Comparison, enabled: Enabled, sizes: Sequence[int]) -> dict[str, Any]:
+    """Rows that SOP reads with blocks of other sizes; columns that no query names make no difference, and stay out."""
+    args = comparison.args
+    found: dict[str, Any] = {}
+    for size in sizes:
+        shares, blocks = [], []
+        for seed in range(args.seeds):
+            work = workload("uniform", seed, args.train, args.test)
+            layout = comparison.sop(work, size, narrow=True)
+            planned = comparison.planned(enabled, work, layout)
+            shares.append(round(100 * sum(rows for rows, _ in planned) / (layout.rows * len(planned)), 3))
+            blocks.append(layout.blocks)
+            comparison.drop(layout)
+        found[str(size)] = {"rows_pct": round(statistics.mean(shares), 3), "seeds": shares, "blocks": blocks}
+    return found
+
+
+def _shares(planned: Sequence[dict[str, list[list[int]]]], at: int, names: Sequence[str]) -> dict[str, float]:
+    """Per layout, what all queries read by what full scans would, in percent: the mean over seeds."""
+    found = {}
+    for name in names:
+        ratios = [sum(q[at] for q in one[name]) / max(1, sum(q[at] for q in one["full"])) for one in planned]
+        found[name] = round(100 * statistics.mean(ratios), 3)
+    return found
+
+
+def _run_shares(timed: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """What Spark counted as the timed queries ran, and what was planned for them, in percent of full scans.
+
+    Bytes as counted hold footers and what is read ahead. Rows may be fewer than planned where Spark passes over a row
+    group by itself.
+    """
+    found = {}
+    for what in ("rows", "planned_rows", "bytes", "planned_bytes"):
+        total = {name: sum(each[what][name] for each in timed) for name in LAYOUTS}
+        found[f"{what}_pct"] = {name: round(100 * size / max(1, total["full"]), 3) for name, size in total.items()}
+    return found
+
+
+def per_template(
+    planned: Sequence[dict[str, list[list[int]]]], templates: Sequence[str], timed: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Rows read in percent and seconds for each template, and whether SOP reads over a tenth more than the Z-order."""
+    found: dict[str, Any] = {}
+    for template in (each.__name__ for each in TEMPLATES):
+        rows = {}
+        for name in (*LAYOUTS, "actual"):
+            flat = [query[0] for one in planned for query in one[name]]
+            full = [query[0] for one in planned for query in one["full"]]
+            mine = [number for number, each in enumerate(templates) if each == template]
+            rows[name] = round(100 * sum(flat[n] for n in mine) / max(1, sum(full[n] for n in mine)), 3)
+        seconds = {
+            name: round(sum(each["seconds"][name] for each in timed if each["template"] == template), 3)
+            for name in LAYOUTS
+        }
+        found[template] = {"rows_pct": rows, "seconds": seconds, "worse": rows["sop"] > 1.1 * rows["zorder"]}
+    return found
+
+
+def _table(name: str, found: dict[str, Any], args: argparse.Namespace) -> Table:
+    table = Table(
+        title=f"{name}: {args.seeds} seeds of {args.test} queries, blocks of at least {args.min_size:,} rows; "
+        f"time of {found['timed_queries']} queries"
+    )
+    for heading in ("layout", "rows %", "bytes %", "seconds", "blocks", "MB", "load s"):
+        table.add_column(heading, justify="left" if heading == "layout" else "right")
+    for layout in LAYOUTS:
+        table.add_row(
+            layout,
+            f"{found['rows_pct'][layout]:.2f}",
+            f"{found['bytes_pct'][layout]:.2f}",
+            f"{found['seconds'][layout]:.2f}" if found["seconds"] else "",
+            f"{found['blocks'][layout]:,}",
+            f"{found['size_on_disk'][layout] / 1e6:,.0f}",
+            f"{found['load_seconds'][layout]:,.0f}",
+        )
+    table.add_row("actual", f"{found['rows_pct']['actual']:.2f}")
+    return table
+
+
+def _template_table(name: str, found: dict[str, Any]) -> Table:
+    table = Table(title=f"{name}: rows % by template")
+    for heading in ("template", *LAYOUTS, "actual"):
+        table.add_column(heading, justify="left" if heading == "template" else "right")
+    for template, each in found["per_template"].items():
+        shares = [f"{each['rows_pct'][layout]:.2f}" for layout in (*LAYOUTS, "actual")]
+        table.add_row(template, *shares, style="red" if each["worse"] else "")
+    return table
+
+
+def _sweep_table(swept: dict[str, Any]) -> Table:
+    table = Table(title="SOP by the size of blocks, uniform")
+    for heading in ("least rows", "rows %", "blocks"):
+        table.add_column(heading, justify="right")
+    for size, each in swept.items():
+        table.add_row(f"{int(size):,}", f"{each['rows_pct']:.2f}", f"{statistics.mean(each['blocks']):,.0f}")
+    return table

@@ -1,0 +1,254 @@
+"""The commands that lay tables out and keep them so, each a few calls of the public API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import sidestep
+from sidestep.cli.messages import job_progress, plain_messages
+from sidestep.cli.options import (
+    LOCAL,
+    Conf,
+    IndexDir,
+    Json,
+    Master,
+    TablePath,
+    Tables,
+    Verbose,
+    app,
+    pairs,
+    session_for,
+)
+from sidestep.cli.show import console, print_json
+
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG", help="A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(help="Lay out each value of this column or expression on its own: date_trunc('MONTH', day), say."),
+]
+NumFeatures = Annotated[
+    int | None, typer.Option(min=1, help="How many features; by default what would have served later queries best.")
+]
+MinSize = Annotated[int | None, typer.Option(min=1, help="The least number of rows in a block.")]
+Where = Annotated[str, typer.Option(help="The condition, in Spark SQL.")]
+
+
+@app.command()
+def advise(
+    log: Log,
+    table: Annotated[
+        str,
+        typer.Option("--table", "-t", metavar="[NAME=]PATH", help="The table: its path, and what the log calls it."),
+    ],
+    by: By = None,
+    num_features: NumFeatures = None,
+    min_size: MinSize = None,
+    sample_rows: Annotated[int, typer.Option(min=1_000, help="How many rows to look at.")] = 200_000,
+    test_log: Annotated[
+        str | None, typer.Option(metavar="LOG", help="Estimate for the queries of this log instead.")
+    ] = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Estimate from a sample what the queries of a log would read under other layouts, without changing anything."""
+    name, path = _named(table)
+    with session_for(master, conf, verbose) as spark, job_progress("Estimating") as show:
+        found = sidestep.advise(
+            spark,
+            log,
+            path,
+            name=name,
+            by=by,
+            num_features=num_features,
+            min_size=min_size,
+            sample_rows=sample_rows,
+            test_log=test_log,
+            index_dir=index_dir,
+            progress=show,
+        )
+    if json:
+        print_json(found.to_dict())
+    else:
+        console().print(found)
+
+
+@app.command()
+def load(
+    source: TablePath,
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="TARGET", help="The folder for the result; without it, a Delta table is done in place."),
+    ] = None,
+    log: Annotated[str | None, typer.Option(metavar="LOG", help="The log of queries to lay the table out for.")] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Features that `sidestep analyze --out` saved, instead of a log.")
+    ] = None,
+    by: By = None,
+    num_features: NumFeatures = None,
+    min_size: MinSize = None,
+    order: Annotated[
+        list[str] | None, typer.Option(help="Keep blocks narrow in this column; by default dates the log asks for.")
+    ] = None,
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Lay a table out by its workload: rows that queries skip together come to lie together."""
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark, job_progress("Laying out") as show:
+        found = sidestep.load(
+            spark,
+            named.get(source, source),
+            None if target is None else named.get(target, target),
+            name=source if source in named else None,
+            features=features,
+            log=log,
+            by=by,
+            num_features=num_features,
+            min_size=min_size,
+            order=order,
+            index_dir=index_dir,
+            progress=show,
+        )
+    _tell(found, json)
+
+
+@app.command()
+def append(
+    table: TablePath,
+    rows: Annotated[str, typer.Argument(metavar="ROWS", help="Path of a Parquet folder or Delta table to add.")],
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Add rows to a table, in new blocks that can be skipped at once and wait to be organized."""
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark, job_progress("Adding rows") as show:
+        found = sidestep.append(
+            spark, named.get(table, table), named.get(rows, rows), index_dir=index_dir, progress=show
+        )
+    _tell(found, json)
+
+
+@app.command()
+def delete(
+    table: TablePath,
+    where: Where,
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Delete the rows for which a condition is true, rewriting only the files that hold some."""
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark, job_progress("Deleting rows") as show:
+        found = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
+    _tell(found, json)
+
+
+@app.command()
+def update(
+    table: TablePath,
+    where: Where,
+    assignments: Annotated[
+        list[str], typer.Option("--set", metavar="COLUMN=SQL", help="The new value of a column. Repeatable.")
+    ],
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Change the rows for which a condition is true, rewriting only the files that hold some."""
+    named, values = pairs("--table", tables), pairs("--set", assignments)
+    with session_for(master, conf, verbose) as spark, job_progress("Changing rows") as show:
+        found = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
+    _tell(found, json)
+
+
+@app.command()
+def optimize(
+    table: TablePath,
+    features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Lay out for these features from now on; old units follow.")
+    ] = None,
+    by: By = None,
+    where: Annotated[str | None, typer.Option(help="Only files that may hold rows with this condition.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Organize new rows however few they are.")] = False,
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Organize the rows that have come since a table was laid out; what is organized stays as it is."""
+    named = pairs("--table", tables)
+    with session_for(master, conf, verbose) as spark, job_progress("Organizing") as show:
+        found = sidestep.optimize(
+            spark,
+            named.get(table, table),
+            features=features,
+            by=by,
+            where=where,
+            all=every,
+            index_dir=index_dir,
+            progress=show,
+        )
+    _tell(found, json)
+
+
+@app.command()
+def vacuum(
+    table: TablePath,
+    hours: Annotated[float, typer.Option(min=0, help="Keep what versions of the last so many hours need.")] = 168,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Keep less than the table's retention says.")] = False,
+    tables: Tables = None,
+    index_dir: IndexDir = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Delete files that no recent version of a table needs, and what interrupted jobs left."""
+    path = pairs("--table", tables).get(table, table)
+    with plain_messages(verbose):
+        found = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
+    _tell(found, json)
+
+
+def _tell(
+    found: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
+) -> None:
+    if json:
+        print_json(found.to_dict())
+    else:
+        console().print(Text(str(found)))
+
+
+def _named(table: str) -> tuple[str | None, str]:
+    """
+    >>> _named("sales=/data/sales"), _named("/data/day=1/sales")
+    (('sales', '/data/sales'), (None, '/data/day=1/sales'))
+    """
+    name, equals, path = table.partition("=")
+    return (name, path) if equals and path and name.isidentifier() else (None, table)

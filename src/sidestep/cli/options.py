@@ -1,0 +1,61 @@
+"""What the commands have in common: their options, and the Spark session that each works in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+
+import sidestep
+from sidestep.cli.messages import plain_messages, progress
+from sidestep.cli.session import spark_session
+
+app = typer.Typer(
+    name="sidestep",
+    help="Spark queries that read only what they need.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TablePath = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Path of a Parquet folder or Delta table, or a name given with --table.")
+]
+Query = Annotated[str, typer.Argument(metavar="SQL", help="The query, in Spark SQL.", show_default=False)]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", metavar="NAME=PATH", help="Call the table at PATH by NAME. Repeatable."),
+]
+Master = Annotated[str, typer.Option(help="Where Spark runs.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable.")]
+IndexDir = Annotated[
+    str | None, typer.Option(help="Folder of the indexes, if they are not in the tables' own _sidestep folders.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
+LOCAL = "local[*]"
+
+
+@contextmanager
+def session_for(master: str, conf: list[str] | None, verbose: bool) -> Iterator[SparkSession]:
+    """A session for one command, in which errors and warnings are sentences."""
+    settings = pairs("--conf", conf)
+    with plain_messages(verbose), ExitStack() as until_done:
+        with progress("Starting Spark"):
+            spark = until_done.enter_context(spark_session(master, settings, loud=verbose))
+        until_done.callback(sidestep.disable, spark)
+        yield spark
+
+
+def pairs(option: str, values: list[str] | None) -> dict[str, str]:
+    """The values of a repeatable ``NAME=VALUE`` option."""
+    found = {}
+    for value in values or ():
+        name, equals, rest = value.partition("=")
+        if not (name and equals and rest):
+            raise typer.BadParameter(f"{value!r} is not of the form NAME=VALUE.", param_hint=option)
+        found[name] = rest
+    return found

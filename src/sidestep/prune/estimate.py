@@ -1,0 +1,99 @@
+"""What queries would read of a table in a layout that is not there yet, by a sample of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidestep.layout.arrange import Blocks
+from sidestep.layout.sample import Sample
+from sidestep.layout.vectors import Words
+from sidestep.predicate import DataType, Formula
+from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
+from sidestep.synopsis.stored import Form, stored_form
+from sidestep.synopsis.union import UnionVectors
+
+Shares = npt.NDArray[np.float64]
+
+Layout = Callable[[Sample], Blocks]
+"""A layout as it is tried on a sample."""
+
+
+def shares_read(
+    sample: Sample,
+    blocks: Blocks,
+    queries: Sequence[Formula],
+    features: Sequence[Formula] = (),
+    words: Words | None = None,
+) -> Shares:
+    """The share of rows that each query would read, by zone maps of all columns of the sample and union vectors.
+
+    The blocks are judged by the same code as those of a table, so what is skipped here is skipped there, given that
+    the sample's blocks stand for the table's. They are a little too narrow: see :func:`without_bias`.
+    """
+    catalog = catalog_of(sample, blocks, features, words)
+    total = max(1, len(sample))
+    return np.array([catalog.rows[kept_blocks(catalog, query)].sum() / total for query in queries], np.float64)
+
+
+def without_bias(whole: Shares, half: Shares) -> Shares:
+    """Estimates from a sample and from half of it, carried on to the whole table.
+
+    A block of which k rows were sampled looks narrower than it is: its least and greatest values, and the features that
+    few of its rows satisfy, are missed by a share of about 1/k. So the estimate of k rows falls short by c/k and that
+    of k/2 rows by 2c/k: the difference of the two is what is missing. On denormalized TPC-H, with 33 sampled rows per
+    block, this takes an error of -20% to within 10%.
+    """
+    return np.clip(2 * whole - half, whole, 1.0)
+
+
+def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (), words: Words | None = None) -> Catalog:
+    """The catalog of a sample's blocks, as if they were a table's."""
+    sizes, starts = blocks.sizes, blocks.starts
+    index: dict[str, pa.Array] = {}
+    types: dict[str, DataType] = {}
+    for name, kind in sample.types.items():
+        stored = stored_values(sample.values[name], kind)
+        if stored is None:
+            continue
+        codes = sample.codes[name][blocks.order]
+        if len(starts):
+            nulls = np.add.reduceat((codes < 0).astype(np.int64), starts)
+            least = np.minimum.reduceat(np.where(codes < 0, len(stored), codes), starts)
+            greatest = np.maximum.reduceat(codes, starts)
+        else:
+            nulls = least = greatest = starts
+        some = nulls < sizes
+        index[f"lower:{name}"] = stored.take(pa.array(np.where(some, least, 0), mask=~some))
+        index[f"upper:{name}"] = stored.take(pa.array(np.where(some, greatest, 0), mask=~some))
+        index[f"nulls:{name}"] = pa.array(nulls)
+        types[name] = kind
+    synopses: list[Synopsis] = [zone_maps(types, index, sizes)]
+    if features and words is not None and len(starts):
+        unions = np.bitwise_or.reduceat(words[blocks.order], starts, axis=0)
+        known = np.ones(len(blocks), np.bool_)
+        synopses.append(UnionVectors(tuple(features), np.ascontiguousarray(unions.T), known))
+    return Catalog(np.zeros(len(sizes), np.int32), sizes, sizes, min(1, len(sizes)), tuple(synopses))
+
+
+def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:
+    """Values in the form that an index keeps bounds in; None where they have none."""
+    arrow = stored_type(kind)
+    if arrow is None or stored_form(kind) is Form.WIDE:
+        return None
+    if pa.types.is_decimal(values.type) and arrow == pa.int64():
+        found = [summarize(values.slice(at, 1), kind) for at in range(len(values))]
+        if any(one == ColumnSummary() for one in found):
+            return None
+        return pa.array([one.lower for one in found], arrow)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return values.cast(pa.binary())
+    if pa.types.is_date32(values.type):
+        return values.cast(pa.int32()).cast(pa.int64())
+    try:
+        return values.cast(arrow)
+    except pa.ArrowInvalid:
+        return None

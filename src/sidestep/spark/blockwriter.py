@@ -1,0 +1,300 @@
+"""Rows into block files: each block one row group, with its id in the hidden column and its union vector in the index.
+
+This runs in Spark's Python workers, on rows that arrive sorted by file and group, and holds one block at a time. What a
+block's union vector says is worked out from the very rows that were written, never from the plan of the layout: a bit
+is 0 only if no row that went into the file has it.
+
+A file has a unique name and is not part of the table until it is committed. A task that fails or is run twice leaves a
+file that no one refers to.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark import __version__ as spark_version
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from sidestep.errors import SidestepError
+from sidestep.layout import cut, to_bytes
+from sidestep.layout.vectors import words_for
+from sidestep.predicate import DataType
+from sidestep.spark.encodings import Encodings, choose_encodings
+from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.blocks import block_summaries, with_layout
+from sidestep.store.datafile import DataFile, Partition
+from sidestep.store.deltastats import delta_stats
+from sidestep.store.files import Location, locate, stat
+from sidestep.store.folder import NULL_PARTITION
+
+RESERVED = "_sidestep_"
+"""How the columns begin that rows carry on their way to a block, and that no table may have."""
+FILE = f"{RESERVED}file"
+GROUP = f"{RESERVED}group"
+_UNSAFE = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
+
+Words = npt.NDArray[np.uint64]
+
+_chosen: dict[tuple[str, str, int], Encodings] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTarget:
+    """What the files of one run have in common."""
+
+    root: str
+    """The table's folder."""
+    schema: str
+    """What the files hold, in Spark's JSON: the table's columns but for the partition columns and ``_block``."""
+    columns: Mapping[str, DataType]
+    """The columns that get zone maps."""
+    min_size: int
+    features: int = 0
+    """How many features there are."""
+    features_id: str | None = None
+    partition_columns: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return word_names(self.features)
+
+    @property
+    def partition_texts(self) -> tuple[str, ...]:
+        return tuple(f"{RESERVED}p{number}" for number in range(len(self.partition_columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What is to become one file."""
+
+    first_block: int
+    unit: str | None = None
+    """What the file is organized as; None says that it is not."""
+    groups: tuple[int, ...] | None = None
+    """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file as it is on disk, with all that a commit and the index need to know."""
+
+    path: str
+    """Relative to the table's folder."""
+    size: int
+    modified: int
+    rows: int
+    blocks: int
+    partition: Partition
+    stats: str
+    """The statistics for the Delta log, as JSON."""
+    index: pa.Table = field(compare=False, repr=False)
+    """Its index rows."""
+
+    @property
+    def data_file(self) -> DataFile:
+        return DataFile(self.path, self.size, self.modified, self.partition)
+
+
+def word_names(features: int) -> tuple[str, ...]:
+    """The columns that hold the feature vectors of so many features."""
+    return tuple(f"{RESERVED}v{number}" for number in range(words_for(features)))
+
+
+def write_blocks(
+    batches: Iterable[pa.RecordBatch], target: BlockTarget, plans: Sequence[FilePlan]
+) -> Iterator[WrittenFile]:
+    """Write sorted rows into files of blocks.
+
+    Contract: rows are sorted by FILE (a position in ``plans``), then by partition values, then by GROUP. A block never
+    spans two groups. A group whose size is planned is cut by :func:`sidestep.layout.cut`; any other is cut as it
+    comes: when twice ``min_size`` rows have gathered, the first ``min_size`` are a block. New partition values begin a
+    new file. Block ids count up from the plan's first.
+    """
+    writing: _Writing | None = None
+    for batch in batches:
+        for start, end, key in _runs(batch, target):
+            if writing is None or writing.key[0] != key[0]:
+                if writing is not None:
+                    yield writing.finished()
+                number, partition = key[0]
+                follows = writing is not None and writing.key[0][0] == number
+                first = writing.next_block if follows and writing is not None else plans[number].first_block
+                writing = _Writing(target, plans[number], first, key, partition)
+            writing.add(batch, start, end, key)
+    if writing is not None:
+        yield writing.finished()
+
+
+Key = tuple[tuple[int, tuple[str | None, ...]], int]
+"""((file, partition values), group) of a row."""
+
+
+def _runs(batch: pa.RecordBatch, target: BlockTarget) -> Iterator[tuple[int, int, Key]]:
+    """The stretches of a batch whose rows go to one group of one file."""
+    if not batch.num_rows:
+        return
+    files, groups = (batch.column(name).to_numpy(zero_copy_only=False) for name in (FILE, GROUP))
+    if batch.column(GROUP).null_count or batch.column(FILE).null_count:
+        raise SidestepError("Rows came that the layout does not know: the table changed while it was read. Try again.")
+    changed = (np.diff(files) != 0) | (np.diff(groups) != 0)
+    texts = [batch.column(name) for name in target.partition_texts]
+    for text in texts:
+        codes = text.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        changed |= np.diff(codes) != 0
+    starts = [0, *(np.flatnonzero(changed) + 1).tolist(), batch.num_rows]
+    for start, end in pairwise(starts):
+        partition = tuple(text[start].as_py() for text in texts)
+        yield start, end, ((int(files[start]), partition), int(groups[start]))
+
+
+class _Writing:
+    """A file that is being written: the rows of the next block so far, and what has been written before them."""
+
+    def __init__(
+        self,
+        target: BlockTarget,
+        plan: FilePlan,
+        first_block: int,
+        key: Key,
+        partition: tuple[str | None, ...],
+    ) -> None:
+        self.target, self.plan, self.key, self.next_block = target, plan, key, first_block
+        self.partition: Partition = tuple(zip(target.partition_columns, partition, strict=True))
+        self.schema = arrow_schema(target.schema)
+        self.path = _new_path(self.partition)
+        self.rows = 0
+        self.unions: list[Words] = []
+        self.groups = 0
+        self._gathered: list[pa.RecordBatch] = []
+        self._count = 0
+        self._sizes: list[int] | None = None
+        self._begin_group()
+
+    def _begin_group(self) -> None:
+        """Know the sizes of the blocks to come, last first, where the plan knows them."""
+        if self.plan.groups is None:
+            return
+        if self.groups >= len(self.plan.groups):
+            raise _changed()
+        self._sizes = list(reversed(cut(self.plan.groups[self.groups], self.target.min_size)))
+        self.groups += 1
+
+    def add(self, batch: pa.RecordBatch, start: int, end: int, key: Key) -> None:
+        if key != self.key:
+            self._end_group()
+            self.key = key
+            self._begin_group()
+        self._gathered.append(batch.slice(start, end - start))
+        self._count += end - start
+        while (size := self._ready()) is not None:
+            self._write(size)
+
+    def _ready(self) -> int | None:
+        """The size of the next block, if its rows are all there."""
+        if self._sizes is None:
+            return self.target.min_size if self._count >= 2 * self.target.min_size else None
+        if not self._sizes:
+            if self._count:
+                raise _changed()
+            return None
+        return self._sizes[-1] if self._count >= self._sizes[-1] else None
+
+    def _end_group(self) -> None:
+        if self._sizes is None:
+            if self._count:
+                self._write(self._count)
+        elif self._sizes or self._count:
+            raise _changed()
+
+    def _write(self, size: int) -> None:
+        """Write the first rows that were gathered as a block."""
+        table = pa.Table.from_batches(self._gathered)
+        block, rest = table.slice(0, size), table.slice(size)
+        self._gathered = rest.to_batches() if rest.num_rows else []
+        self._count = rest.num_rows
+        union = [np.bitwise_or.reduce(block[name].to_numpy().view(np.uint64)) for name in self.target.words]
+        self.unions.append(np.array(union, np.uint64))
+        columns = [_as(block[one.name], one) for one in self.schema]
+        columns.append(pa.array(np.full(size, self.next_block, np.int32)))
+        written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
+        if not self.rows:
+            self._open(written)
+        self._writer.write_table(self._encodings(written).arranged(written), row_group_size=size)
+        self.rows += size
+        self.next_block += 1
+        if self._sizes is not None:
+            self._sizes.pop()
+
+    def _open(self, first: pa.Table) -> None:
+        location = self._location
+        location.filesystem.create_dir(location.parent.path, recursive=True)
+        self._stream = location.filesystem.open_output_stream(location.path)
+        self._writer = self._encodings(first).writer(self._stream, first.schema)
+        # Without it a session may shift old dates: the values are Spark's own, in its calendar.
+        self._writer.add_key_value_metadata({"org.apache.spark.version": spark_version})
+
+    def _encodings(self, sample: pa.Table) -> Encodings:
+        """Chosen by the first block that this process meets: the others of the table will be much like it."""
+        key = (self.target.root, self.target.schema, self.target.min_size)
+        if key not in _chosen:
+            _chosen.clear()
+            _chosen[key] = choose_encodings(sample)
+        return _chosen[key]
+
+    @property
+    def _location(self) -> Location:
+        return locate(self.target.root).child(self.path)
+
+    def finished(self) -> WrittenFile:
+        """Close the file and look at it once more: what the index says of it comes from the file itself."""
+        self._end_group()
+        if self.plan.groups is not None and self.groups != len(self.plan.groups):
+            raise _changed()
+        self._writer.close()
+        self._stream.close()
+        status = stat(self._location)
+        if status is None:
+            raise SidestepError(f"{self._location.uri} was written and is gone: does something clean up that folder?")
+        file = DataFile(self.path, status.size, status.modified, self.partition)
+        index = block_summaries(locate(self.target.root), file, self.target.columns, log_times=True)
+        if index is None or len(index) != len(self.unions):
+            raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
+        vectors = to_bytes(np.stack(self.unions), self.target.features) if self.target.features else None
+        index = with_layout(
+            index, vectors or [None] * len(self.unions), self.target.features_id if vectors else None, self.plan.unit
+        )
+        stats = delta_stats(index, self.target.columns)
+        return WrittenFile(
+            self.path, file.size, file.modified, self.rows, len(self.unions), self.partition, stats, index
+        )
+
+
+def _changed() -> SidestepError:
+    return SidestepError("Rows came or went while the table was read: it was changed. Try again.")
+
+
+def _as(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
+    return column if column.type == wanted.type else column.cast(wanted.type)
+
+
+def arrow_schema(schema: str) -> pa.Schema:
+    """The Arrow schema of columns in Spark's JSON: instants in UTC, whatever the session's zone."""
+    return to_arrow_schema(StructType.fromJson(json.loads(schema)), timezone="UTC")
+
+
+def _new_path(partition: Partition) -> str:
+    folders = [f"{_escaped(name)}={NULL_PARTITION if value is None else _escaped(value)}" for name, value in partition]
+    return "/".join([*folders, f"part-{uuid.uuid4()}.zstd.parquet"])
+
+
+def _escaped(text: str) -> str:
+    """A name or value as Spark writes it into the name of a folder."""
+    return "".join(f"%{ord(char):02X}" if char in _UNSAFE else char for char in text)

@@ -1,0 +1,295 @@
+"""The layout that suits a workload, chosen by what its queries would read of a sample of the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.errors import SidestepError
+from sidestep.layout.arrange import by_group, groups
+from sidestep.layout.demand import Demand, Demands, is_ranged
+from sidestep.layout.sample import Codes, Sample
+from sidestep.layout.selection import candidates, demands_of, enough_features, select, times_asked
+from sidestep.layout.vectors import Bits, Words, pack
+from sidestep.predicate import DataType, Formula, all_of
+from sidestep.predicate.text import name_text
+from sidestep.prune.estimate import shares_read
+from sidestep.spark.sampling import SEED, Drawn, draw
+from sidestep.store.layoutfile import UNIT_ROWS, LayoutSpec
+from sidestep.workload import (
+    Augmented,
+    FeatureSet,
+    TableWorkload,
+    Workload,
+    augment,
+    of_table,
+    tables_of,
+)
+from sidestep.workload.features import PredicateSet, feature_of
+
+SAMPLE_ROWS = 200_000
+SELECTION_ROWS = 20_000
+"""Rows by which features are selected: enough to tell one half of a percent from another."""
+TRIAL_ROWS = 60_000
+"""Rows on which whole layouts are tried for the choice of order and buckets."""
+MOST_TRIED = 200
+"""Filters that a trial asks, those of most queries."""
+MOST_ORDERS = 3
+WORTH = 0.05
+"""Buckets make the partitioner's work longer: they are used if they save at least this share of the rows read."""
+FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
+"""Blocks per unit: with fewer there is nothing to group, with more the unit is needlessly coarse."""
+UNITS = ("DAY", "MONTH", "QUARTER", "YEAR")
+
+
+@dataclass(frozen=True)
+class LayoutChoice:
+    """All that a load needs to know: what was given is kept, the rest is chosen from the workload and the sample."""
+
+    features: FeatureSet
+    demands: Demands
+    """What the workload demands of units, in terms of these features."""
+    by: str | None
+    min_size: int
+    order: tuple[str, ...]
+    buckets: tuple[str, ...] = ()
+    """Expressions that tell rows of like features apart by time, where queries ask for windows of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A workload and a sample, put together: from here layouts are chosen and judged."""
+
+    table: TableWorkload
+    augmented: Augmented
+    sets: Sequence[PredicateSet]
+    """The candidates for features."""
+    drawn: Drawn
+    satisfied: Bits
+    """Candidates by rows of the sample."""
+    by: str | None
+    min_size: int
+    buckets: Mapping[str, str]
+    """For columns of time that queries ask for, most often first, the expression of a bucket."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A choice, and what it means for the sample."""
+
+    layout: LayoutChoice
+    words: Words
+    """The feature vector of each row."""
+
+
+def choose_layout(
+    spark: SparkSession,
+    workload: Workload,
+    table: str,
+    rows: DataFrame,
+    types: Mapping[str, DataType],
+    *,
+    by: str | None = None,
+    num_features: int | None = None,
+    min_size: int | None = None,
+    order: Sequence[str] | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    unit_rows: int = UNIT_ROWS,
+    partition_columns: Sequence[str] = (),
+) -> LayoutChoice:
+    """Choose the features, units and order of a table by what the workload's queries would read of a sample.
+
+    ``types`` names the columns that get zone maps, ``rows`` are the table's rows without its block ids. Features are
+    taken by the rows they save (:mod:`sidestep.layout.selection`), their number by what would have served later queries
+    best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
+    """
+    study = study_of(
+        workload,
+        table,
+        rows,
+        types,
+        by=by,
+        min_size=min_size,
+        sample_rows=sample_rows,
+        unit_rows=unit_rows,
+        partition_columns=partition_columns,
+    )
+    return chosen_by(study, num_features=num_features, order=order).layout
+
+
+def study_of(
+    workload: Workload,
+    table: str,
+    rows: DataFrame,
+    types: Mapping[str, DataType],
+    *,
+    by: str | None = None,
+    min_size: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    unit_rows: int = UNIT_ROWS,
+    partition_columns: Sequence[str] = (),
+) -> Study:
+    """Draw the sample that the workload's candidates are judged by."""
+    if table not in tables_of(workload):
+        named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
+        raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
+    of_log = of_table(workload, table)
+    augmented = augment(of_log)
+    sets = candidates(augmented)
+    least = min_size if min_size is not None else LayoutSpec().min_size
+    times = times_filtered(of_log, types)
+    total, by = _counted(rows, times, least, by)
+    items = sorted({item for one in sets for item in one.items})
+    filtered = {column.name for item in of_log.items for column in item.columns}
+    buckets = {name: f"date_trunc('MONTH', {name_text(name)})" for name in times[:MOST_ORDERS]}
+    drawn = draw(
+        rows,
+        {name: type for name, type in types.items() if name in filtered},
+        [augmented.items[item] for item in items],
+        total=total,
+        spec=LayoutSpec(by=by, unit_rows=unit_rows),
+        partition_columns=partition_columns,
+        buckets=buckets,
+        sample_rows=sample_rows,
+    )
+    place = {item: at for at, item in enumerate(items)}
+    usable = [one for one in sets if all(place[item] in drawn.satisfied for item in one.items)]
+    satisfied = [np.all([drawn.satisfied[place[item]] for item in one.items], axis=0) for one in usable]
+    bits = np.array(satisfied, np.bool_).reshape(len(usable), len(drawn.sample))
+    return Study(of_log, augmented, usable, drawn, bits, by, least, buckets)
+
+
+def chosen_by(
+    study: Study,
+    *,
+    num_features: int | None = None,
+    order: Sequence[str] | None = None,
+    weights: np.ndarray[tuple[int], np.dtype[np.int64]] | None = None,
+    like: LayoutChoice | None = None,
+) -> Chosen:
+    """Choose from a study. ``weights`` counts only some of its queries; order and buckets may be ``like`` others."""
+    counts = study.table.weights if weights is None else weights
+    picked = _select(study, counts, num_features)
+    features = tuple(feature_of(study.augmented, study.sets[at]) for at in picked)
+    covered = np.any([study.sets[at].subsumes for at in picked], axis=0) if picked else np.zeros(len(counts), np.bool_)
+    found = FeatureSet(study.table.table, features, int(counts.sum()), int(counts[covered].sum()))
+    demands = demands_of(study.table, features, study.drawn.sample.times)
+    words = pack(study.satisfied[list(picked)].T)
+    if like is not None:
+        best, buckets = like.order, like.buckets
+    else:
+        named: list[tuple[str, ...]] = [(name,) for name in study.buckets]
+        orders = [tuple(order)] if order is not None else named or [()]
+        best, buckets = _tried(study, counts, demands, features_formulas(found), words, orders)
+    return Chosen(LayoutChoice(found, demands, study.by, study.min_size, best, buckets), words)
+
+
+def features_formulas(features: FeatureSet) -> list[Formula]:
+    """When each feature holds."""
+    return [feature.formula for feature in features.features]
+
+
+def _select(study: Study, counts: np.ndarray[tuple[int], np.dtype[np.int64]], num_features: int | None) -> list[int]:
+    if not study.sets or not len(study.drawn.sample):
+        return []
+    rng = np.random.default_rng(SEED)
+    sample = study.drawn.sample
+    few = np.sort(rng.choice(len(sample), min(SELECTION_ROWS, len(sample)), replace=False))
+    met = units_met(sample, study.table)
+    asked = met[:, sample.unit[few]]
+    floor = met.sum(axis=1) * study.min_size * len(few) / max(1, sample.rows)
+    subsumes = np.array([one.subsumes for one in study.sets])
+    satisfied = study.satisfied[:, few]
+    if num_features is None:
+        num_features = enough_features(study.table, satisfied, subsumes, asked, floor)
+    return list(select(satisfied, subsumes, counts, asked, floor, num_features).chosen)
+
+
+def _tried(
+    study: Study,
+    counts: np.ndarray[tuple[int], np.dtype[np.int64]],
+    demands: Demands,
+    features: Sequence[Formula],
+    words: Words,
+    orders: Sequence[tuple[str, ...]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The order with which the workload reads least of the sample, and the buckets if they save enough besides."""
+    whole = study.drawn.sample
+    few = np.sort(np.random.default_rng(SEED).choice(len(whole), min(TRIAL_ROWS, len(whole)), replace=False))
+    sample, vectors = whole.take(few), words[few]
+    asked = np.argsort(-counts, kind="stable")[:MOST_TRIED]
+    filters = [filter_formula(study.table, int(at)) for at in asked]
+    if not len(sample) or not filters:
+        return orders[0], ()
+    block = sample.scaled(study.min_size)
+
+    def reads(group: Codes, order: tuple[str, ...]) -> float:
+        shares = shares_read(sample, by_group(sample, group, order, block), filters, features, vectors)
+        return float(shares @ counts[asked])
+
+    group = groups(sample, vectors, demands, block)
+    tried = {order: reads(group, order) for order in orders}
+    best = min(tried, key=lambda order: tried[order])
+    limit = (1 - WORTH) * tried[best]
+    buckets: tuple[str, ...] = ()
+    for order in orders:
+        names = tuple(name for name in order if name in study.buckets)
+        if names and _apart(sample, names):
+            found = reads(groups(sample, vectors, demands, block, names), order)
+            if found < limit:
+                best, limit, buckets = order, found, tuple(study.buckets[name] for name in names)
+    return best, buckets
+
+
+def _apart(sample: Sample, names: Sequence[str]) -> bool:
+    """Whether some unit has rows of several buckets."""
+    pairs = np.column_stack([sample.unit, *(sample.buckets[name] for name in names)])
+    return len(np.unique(pairs, axis=0)) > len(np.unique(sample.unit))
+
+
+def filter_formula(table: TableWorkload, at: int) -> Formula:
+    """A filter of the workload as queries have it."""
+    return all_of(table.items[number].formula for number in table.filters[at])
+
+
+def units_met(sample: Sample, table: TableWorkload) -> Bits:
+    """Which units each filter may ask for rows of, by the times in them."""
+    limits = {}
+    for name in sample.times:
+        least, greatest = sample.bounds(name)
+        low, high = np.full(sample.units, 2**63 - 1), np.full(sample.units, -(2**63))
+        np.minimum.at(low, sample.unit, least)
+        np.maximum.at(high, sample.unit, greatest)
+        limits[name] = low, high
+    met = [np.broadcast_to(Demand((), ranges).meets(limits), (sample.units,)) for ranges in times_asked(table)]
+    return np.array(met, np.bool_).reshape(len(met), sample.units)
+
+
+def times_filtered(table: TableWorkload, types: Mapping[str, DataType]) -> list[str]:
+    """The columns of time that filters compare with constants, those of most queries first."""
+    counted: Counter[str] = Counter()
+    for at, ranges in enumerate(times_asked(table)):
+        for name, _, _ in ranges:
+            if name in types and is_ranged(types[name]):
+                counted[name] += int(table.weights[at])
+    return [name for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0]))]
+
+
+def _counted(rows: DataFrame, times: Sequence[str], min_size: int, by: str | None) -> tuple[int, str | None]:
+    """How many rows there are, and the units: as given, or months of the column of time that is asked for most."""
+    if by is not None or not times:
+        return rows.count(), by
+    column = f.col(name_text(times[0]))
+    counted = [f.count_distinct(f.date_trunc(unit, column)).alias(unit) for unit in UNITS]
+    found = rows.agg(f.count(f.lit(1)).alias("rows"), *counted).first()
+    assert found is not None
+    blocks = {unit: found["rows"] / min_size / max(1, found[unit]) for unit in UNITS}
+    unit = next((unit for unit in UNITS[1:] if blocks[unit] >= FEWEST_BLOCKS), None)
+    if unit == "MONTH" and blocks["MONTH"] > MOST_BLOCKS and blocks["DAY"] >= FEWEST_BLOCKS:
+        unit = "DAY"
+    return int(found["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"

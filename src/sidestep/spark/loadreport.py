@@ -1,0 +1,97 @@
+"""What a load did: how much of what, and how long each stage took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sidestep.spark.featurize import CheckedFeatures, LeftOut
+from sidestep.spark.organize import Organized
+from sidestep.spark.progress import Stage
+from sidestep.store.datafile import Snapshot
+from sidestep.store.layoutfile import LayoutSpec
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """The outcome of a load. ``str`` is a breakdown for people, ``to_dict`` plain data."""
+
+    table: str
+    version: int
+    """The version of the Delta table that has the new layout."""
+    rows: int
+    units: int
+    blocks: int
+    files: int
+    vectors: int
+    """Distinct pairs of unit and feature vector."""
+    bytes_before: int
+    bytes_after: int
+    spec: LayoutSpec
+    features: tuple[str, ...]
+    """The features that were used, in the order of their bits."""
+    left_out: tuple[LeftOut, ...]
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        version: int,
+        before: Snapshot,
+        spec: LayoutSpec,
+        checked: CheckedFeatures,
+        done: Organized,
+        stages: Sequence[Stage],
+    ) -> LoadReport:
+        return cls(
+            table=table,
+            version=version,
+            rows=done.rows,
+            units=done.units,
+            blocks=done.blocks,
+            files=len(done.files),
+            vectors=done.vectors,
+            bytes_before=before.bytes,
+            bytes_after=sum(file.size for file in done.files),
+            spec=spec,
+            features=tuple(map(str, checked.features.features)),
+            left_out=checked.left_out,
+            stages=tuple(stages),
+        )
+
+    @property
+    def seconds(self) -> float:
+        return sum(stage.seconds for stage in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return found | {
+            "spec": asdict(self.spec),
+            "features": list(self.features),
+            "left_out": [{"feature": str(one.feature), "reason": one.reason} for one in self.left_out],
+            "stages": {stage.name: round(stage.seconds, 3) for stage in self.stages},
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.table}, version {self.version}",
+            f"  {_many(self.rows, 'row')} in {_many(self.blocks, 'block')}, {_many(self.units, 'unit')}, "
+            f"{_many(self.files, 'file')}; {_many(self.vectors, 'distinct vector')}",
+            f"  {self.bytes_after / 1e6:,.1f} MB, before {self.bytes_before / 1e6:,.1f} MB",
+            f"  {_many(len(self.features), 'feature')} used, {len(self.left_out)} left out",
+        ]
+        width = max((len(stage.name) for stage in self.stages), default=0)
+        lines += [f"  {stage.name:<{width}} {stage.seconds:8.1f} s" for stage in self.stages]
+        return "\n".join([*lines, f"  {'in all':<{width}} {self.seconds:8.1f} s"])
+
+
+def _many(count: int, thing: str) -> str:
+    """
+    >>> _many(1, "row"), _many(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {thing}{'s' * (count != 1)}"

@@ -1,0 +1,159 @@
+"""Organizing rows: units are found, each is partitioned by its feature vectors, and its rows are sent to their blocks.
+
+The four steps of the thesis (3.4), once over all units:
+
+1. *featurize and reduce*: each row's unit and feature vector, counted; only the columns that these need are read.
+2. *partition*: Balanced MaxSkip on the vectors of each unit, as tasks of Spark, so that a thousand units take a
+   thousandth of the driver's time.
+3. *shuffle*: which group and file each (unit, vector) goes to is small, and is broadcast; rows look it up, go to the
+   task that writes their file, and are sorted there by group, and within it by the order columns.
+4. *write*: groups are cut into blocks as they arrive (:mod:`sidestep.spark.blockwriter`).
+
+A row whose unit or vector is not in the map, or a count that is not as it was, means that the rows were not the same
+the second time they were read. That is an error, never a row lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from sidestep.errors import SidestepError
+from sidestep.layout.demand import Demands
+from sidestep.predicate.text import name_text
+from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
+from sidestep.spark.featurize import CheckedFeatures, with_words
+from sidestep.spark.filemap import FileMap, map_files
+from sidestep.spark.progress import Watch
+from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced
+from sidestep.spark.units import UNIT, unit_expression, with_units
+from sidestep.spark.writejob import with_partition_texts, write_on_spark
+from sidestep.store.layoutfile import LayoutSpec
+
+__all__ = ["Organized", "organize", "unit_expression"]
+
+TASK, PARTS = (f"{RESERVED}{name}" for name in ("task", "parts"))
+MOST_BROADCAST = 5_000_000
+"""Vectors of all units together; with more, the map is joined by a shuffle instead of sent to everyone."""
+DEFAULT_WIDTH = 200.0
+"""Bytes per row on disk, where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Organized:
+    """What became of the rows."""
+
+    files: tuple[WrittenFile, ...]
+    units: int
+    rows: int
+    vectors: int
+    """Distinct pairs of unit and feature vector."""
+
+    @property
+    def blocks(self) -> int:
+        return sum(file.blocks for file in self.files)
+
+
+def organize(
+    rows: DataFrame,
+    checked: CheckedFeatures,
+    spec: LayoutSpec,
+    target: BlockTarget,
+    *,
+    first_block: int,
+    source_bytes: int | None = None,
+    watch: Watch | None = None,
+) -> Organized:
+    """Write the rows into block files, unit by unit; nothing is committed.
+
+    ``rows`` has the table's columns, and reads the same rows however often it is read; ``source_bytes`` is what it
+    reads. Each file belongs to one unit; a unit of more than ``spec.file_bytes`` becomes several files.
+    """
+    watch = watch or Watch(rows.sparkSession.sparkContext)
+    demands = demands_of(spec, checked)
+    with watch.stage("count"):
+        located, known = with_units(rows, spec, target.partition_columns)
+    buckets = {f"{BUCKET}{number}": f.expr(text) for number, text in enumerate(spec.buckets if demands else ())}
+    featurized = with_words(located.withColumns(buckets) if buckets else located, checked)
+    columns = [*target.partition_columns, UNIT, *buckets, *checked.words]
+    keys = {name: f"{RESERVED}k{number}" for number, name in enumerate(columns)}
+    pairs = reduced(featurized, keys, checked, demands, sliced=spec.by is None).persist()
+    try:
+        with watch.stage("featurize and reduce", known or 0):
+            total = int(pairs.agg(f.sum(ROWS)).collect()[0][0] or 0)
+        with watch.stage("partition", total):
+            vectors = partitioned(pairs, keys, checked, demands, spec.min_size)
+    finally:
+        pairs.unpersist()
+    if not total:
+        return Organized((), 0, 0, 0)
+    width = source_bytes / total if source_bytes else DEFAULT_WIDTH
+    files = map_files(
+        vectors[LABEL],
+        vectors[GROUP].to_numpy(),
+        vectors[ROWS].to_numpy(),
+        min_size=spec.min_size,
+        file_rows=max(spec.min_size, int(spec.file_bytes / width)),
+        least_tasks=rows.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE,
+        first_block=first_block,
+    )
+    with watch.stage("shuffle and write", total):
+        sent = _sent(featurized, vectors, files, keys, spec, target)
+        written = write_on_spark(sent, target, files.plans)
+    if sum(file.rows for file in written) != total:
+        raise SidestepError(f"{total:,} rows were read, and others the second time: the table changed. Try again.")
+    return Organized(tuple(written), files.units, total, len(vectors))
+
+
+def demands_of(spec: LayoutSpec, checked: CheckedFeatures) -> Demands | None:
+    """What the workload demands of units, if that is known of exactly these features."""
+    if spec.demands is None or spec.demands_of != checked.features.id:
+        return None
+    return Demands.from_json(len(checked.features), json.loads(spec.demands))
+
+
+def _sent(
+    featurized: DataFrame,
+    vectors: pa.Table,
+    files: FileMap,
+    keys: Mapping[str, str],
+    spec: LayoutSpec,
+    target: BlockTarget,
+) -> DataFrame:
+    """The rows on their way: each in the task of its file, sorted by file, group and order columns."""
+    small = (
+        vectors.select([*keys.values(), GROUP])
+        .append_column(FILE, pa.array(files.file))
+        .append_column(TASK, pa.array(files.task))
+        .append_column(PARTS, pa.array(files.parts))
+    )
+    fields = [StructField(name, featurized.schema[key].dataType) for key, name in keys.items()]
+    added = [StructField(name, IntegerType()) for name in (GROUP, FILE, TASK, PARTS)]
+    looked_up = featurized.sparkSession.createDataFrame(small, StructType([*fields, *added]))
+    if len(vectors) <= MOST_BROADCAST:
+        looked_up = f.broadcast(looked_up)
+    matches = [f.col(name_text(key)).eqNullSafe(f.col(name)) for key, name in keys.items()]
+    joined = featurized.join(looked_up, matches, "left")
+    if files.parted:
+        joined = _parted(joined)
+    # A row that found no group goes on without one, to the task that will say so.
+    placed = joined.withColumn(TASK, f.coalesce(TASK, f.lit(0))).repartitionById(files.tasks, f.col(TASK))
+    order = [f.col(name_text(name)) for name in spec.order]
+    return with_partition_texts(placed.sortWithinPartitions(FILE, GROUP, *order), target)
+
+
+def _parted(joined: DataFrame) -> DataFrame:
+    """Rows of a group that is larger than a file, dealt out to several by what they hold."""
+    held = [
+        f.col(name_text(field.name))
+        for field in joined.schema.fields
+        if not field.name.startswith(RESERVED) and field.dataType.typeName() not in ("array", "map", "struct")
+    ]
+    part = f.pmod(f.xxhash64(*held), f.col(PARTS)).cast("int")
+    return joined.withColumns({FILE: f.col(FILE) + part, TASK: f.col(TASK) + part})

@@ -1,0 +1,114 @@
+"""How far a long job is: what Spark's status tracker says of the running stage, as rows done and time left."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark import SparkContext
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A moment of a job: the stage that runs, how many of its rows are done, and for how long it has run."""
+
+    stage: str
+    done: int
+    total: int
+    """Rows; 0 where the stage has none, such as a commit."""
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Rows per second so far."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the stage will take at this rate; None before anything is done.
+
+        >>> Step("write", 250, 1_000, 5.0).seconds_left
+        15.0
+        """
+        return (self.total - self.done) / self.rate if self.done and self.rate else None
+
+
+class Progress(Protocol):
+    """Whoever wants to know: called several times a second, from another thread, with the latest step."""
+
+    def __call__(self, step: Step, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of a job that is over, and how long it took."""
+
+    name: str
+    seconds: float
+
+
+class Watch:
+    """Times the stages of a job, and tells a :class:`Progress` how far each is."""
+
+    def __init__(self, context: SparkContext, progress: Progress | None = None) -> None:
+        self._context = context
+        self._progress = progress
+        self._stages: dict[str, float] = {}
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that are over, in the order in which they began; one that ran twice has the sum."""
+        return tuple(Stage(name, seconds) for name, seconds in self._stages.items())
+
+    @contextmanager
+    def stage(self, name: str, rows: int = 0) -> Iterator[None]:
+        """Time what the block does; the Spark jobs that it runs tell how many of the rows are done."""
+        started = time.monotonic()
+        over = threading.Event()
+        group = f"sidestep-{uuid.uuid4().hex}"
+        before = {key: self._context.getLocalProperty(key) for key in ("spark.jobGroup.id", "spark.job.description")}
+        self._context.setJobGroup(group, f"sidestep: {name}")
+        thread = threading.Thread(target=self._report, args=(name, rows, group, started, over), daemon=True)
+        if self._progress is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._progress is not None:
+                thread.join()
+            for key, value in before.items():
+                self._context.setLocalProperty(key, value)  # type: ignore[arg-type]
+            self._stages[name] = self._stages.get(name, 0.0) + time.monotonic() - started
+        if self._progress is not None:
+            self._progress(Step(name, rows, rows, time.monotonic() - started))
+
+    def _report(self, name: str, rows: int, group: str, started: float, over: threading.Event) -> None:
+        assert self._progress is not None
+        done = 0
+        while True:
+            # More tasks may turn up as Spark goes on to the next stage; what was told does not go back for that.
+            done = max(done, int(rows * self._share(group)))
+            self._progress(Step(name, done, rows, time.monotonic() - started))
+            if over.wait(POLL_SECONDS):
+                return
+
+    def _share(self, group: str) -> float:
+        """How much of the tasks of the group's jobs is done."""
+        tracker = self._context.statusTracker()
+        finished = total = 0
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                stage_info = tracker.getStageInfo(stage)
+                if stage_info is not None:
+                    finished += stage_info.numCompletedTasks
+                    total += stage_info.numTasks
+        return finished / total if total else 0.0

@@ -1,0 +1,73 @@
+"""Units without a wish: slices of a table in its natural order, a few million rows each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from sidestep.predicate.text import name_text
+from sidestep.spark.blockwriter import RESERVED
+
+PATH, INDEX, OFFSET, EACH = (f"{RESERVED}{name}" for name in ("path", "index", "offset", "each"))
+
+
+def with_slices(rows: DataFrame, unit: str, unit_rows: int, partition_columns: Sequence[str]) -> tuple[DataFrame, int]:
+    """The rows with the number of the slice that each is in, and how many rows there are.
+
+    The order is that of files by path, and of rows within a file: rows that came together often belong together.
+    Slices lie within partitions and are of even size.
+    """
+    try:
+        placed = rows.select("*", f.col("_metadata.file_path").alias(PATH), f.col("_metadata.row_index").alias(INDEX))
+    except AnalysisException:
+        # Rows that do not come from files have no order: they are dealt out by what they hold.
+        total = rows.count()
+        dealt = f.pmod(f.xxhash64(*rows.columns), f.lit(slice_count(total, unit_rows))).cast("bigint")
+        return rows.withColumn(unit, dealt), total
+    named = [f.col(name_text(name)) for name in partition_columns]
+    files = placed.groupBy(*named, PATH).agg(f.count(f.lit(1)).alias("rows")).orderBy(*named, PATH).toArrow()
+    counts = files["rows"].to_numpy()
+    total = int(counts.sum())
+    partitions = [files[name] for name in partition_columns]
+    offsets, each = _offsets(counts, partitions, unit_rows)
+    if len(counts) == 0 or (not partition_columns and total <= each[0]):
+        return rows.withColumn(unit, f.lit(0).cast("bigint")), total
+    known = pa.table({PATH: files[PATH], OFFSET: offsets, EACH: each}).rename_columns([f"{PATH}_", OFFSET, EACH])
+    schema = StructType(
+        [StructField(f"{PATH}_", StringType()), StructField(OFFSET, LongType()), StructField(EACH, LongType())]
+    )
+    table = f.broadcast(rows.sparkSession.createDataFrame(known, schema))
+    joined = placed.join(table, f.col(PATH) == f.col(f"{PATH}_"), "left")
+    number = f.floor((f.col(OFFSET) + f.col(INDEX)) / f.col(EACH)).cast("bigint")
+    return joined.withColumn(unit, number).drop(PATH, INDEX, f"{PATH}_", OFFSET, EACH), total
+
+
+def slice_count(rows: int, unit_rows: int) -> int:
+    """How many slices so many rows are cut into: as near to the wished size as even slices allow.
+
+    >>> slice_count(10, 4), slice_count(9, 4), slice_count(0, 4)
+    (3, 2, 1)
+    """
+    return max(1, (2 * rows + unit_rows) // (2 * unit_rows))
+
+
+def _offsets(
+    counts: np.typing.NDArray[np.int64], partitions: Sequence[pa.ChunkedArray], unit_rows: int
+) -> tuple[np.typing.NDArray[np.int64], np.typing.NDArray[np.int64]]:
+    """Where each file begins within its partition, and how many rows a slice of that partition has."""
+    starts = np.zeros(len(counts), np.bool_)
+    starts[:1] = True
+    for values in partitions:
+        codes = values.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+        starts[1:] |= np.diff(codes) != 0
+    number = np.cumsum(starts) - 1
+    before = np.cumsum(counts) - counts
+    totals = np.bincount(number, counts, minlength=1).astype(np.int64)
+    each = np.array([-(-total // slice_count(total, unit_rows)) or 1 for total in totals.tolist()], np.int64)
+    return before - before[starts][number] if len(counts) else before, each[number]

@@ -1,0 +1,76 @@
+"""Block files written by Spark's workers, and what they tell of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from sidestep.predicate.text import name_text
+from sidestep.spark.blockwriter import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, arrow_schema, write_blocks
+from sidestep.spark.workers import same_interpreter
+
+TOLD = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("modified", pa.int64()),
+        ("rows", pa.int64()),
+        ("blocks", pa.int64()),
+        ("partition", pa.string()),
+        ("stats", pa.string()),
+        ("index", pa.binary()),
+    ]
+)
+TOLD_TYPES = (
+    "path string, size bigint, modified bigint, rows bigint, blocks bigint, partition string, stats string, "
+    "index binary"
+)
+
+
+def with_partition_texts(rows: DataFrame, target: BlockTarget) -> DataFrame:
+    """The rows with the text of each partition value, as a Delta log has it."""
+    texts = zip(target.partition_texts, target.partition_columns, strict=True)
+    return rows.withColumns({text: f.col(name_text(name)).cast("string") for text, name in texts})
+
+
+def write_on_spark(rows: DataFrame, target: BlockTarget, plans: Sequence[FilePlan]) -> list[WrittenFile]:
+    """Write rows, sorted within each partition of the DataFrame as ``write_blocks`` wants them, where they are."""
+    names = [*arrow_schema(target.schema).names, FILE, GROUP, *target.words, *target.partition_texts]
+    planned = tuple(plans)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file in write_blocks((batch.rename_columns(names) for batch in batches), target, planned):
+            yield pa.RecordBatch.from_pylist([_told(file)], schema=TOLD)
+
+    # By number: Spark's Python functions take no column with a dot in its name.
+    numbered = [f.col(name_text(name)).alias(f"c{number}") for number, name in enumerate(names)]
+    with same_interpreter(rows.sparkSession.sparkContext):
+        told = rows.select(numbered).mapInArrow(work, TOLD_TYPES).collect()
+    return [_heard(row.asDict()) for row in told]
+
+
+def _told(file: WrittenFile) -> dict[str, Any]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, file.index.schema) as writer:
+        writer.write_table(file.index)
+    return {
+        "path": file.path,
+        "size": file.size,
+        "modified": file.modified,
+        "rows": file.rows,
+        "blocks": file.blocks,
+        "partition": json.dumps(file.partition),
+        "stats": file.stats,
+        "index": sink.getvalue().to_pybytes(),
+    }
+
+
+def _heard(told: dict[str, Any]) -> WrittenFile:
+    partition = tuple((name, value) for name, value in json.loads(told.pop("partition")))
+    index = pa.ipc.open_stream(bytes(told.pop("index"))).read_all()
+    return WrittenFile(**told, partition=partition, index=index)

@@ -1,0 +1,150 @@
+"""Advice: what it estimates from a sample is what a load then gives, and its choice is one that a load can take."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sidestep.errors import SidestepError
+from sidestep.spark.advise import advise, judged_queries
+from sidestep.spark.choose import choose_layout
+from sidestep.spark.load import load, read_source
+from sidestep.spark.log import read_workload
+from sidestep.store import open_index
+from sidestep.synopsis import kept_blocks
+
+pytestmark = pytest.mark.spark
+
+ROWS = 24_000
+KINDS = ("shoes", "hats", "coats", "socks", "belts", "bags", "gloves", "scarves")
+WITHIN = 0.02
+"""How far an estimate may be from the truth, as a share of all rows."""
+
+
+def table(rows: int = ROWS) -> pa.Table:
+    """Sales of a year in no order: shipped up to 90 days after they were ordered."""
+    draw = np.random.default_rng(5)
+    ordered = draw.integers(18_262, 18_262 + 366, rows).astype(np.int32)
+    return pa.table(
+        {
+            "id": np.arange(rows),
+            "kind": pa.array([KINDS[at] for at in draw.integers(0, len(KINDS), rows)]),
+            "amount": pa.array(draw.integers(0, 1_000, rows), pa.int32(), mask=draw.random(rows) < 0.02),
+            "returned": draw.random(rows) < 0.1,
+            "ordered": pa.array(ordered).cast(pa.date32()),
+            "shipped": pa.array((ordered + draw.integers(1, 90, rows)).astype(np.int32)).cast(pa.date32()),
+        }
+    )
+
+
+def statements(count: int, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    found = []
+    for _ in range(count):
+        month = draw.randint(1, 11)
+        when = f"ordered >= DATE '2020-{month:02}-01' AND ordered < DATE '2020-{month + 1:02}-01'"
+        shipped = f"shipped >= DATE '2020-{month:02}-01' AND shipped < DATE '2020-{month + 1:02}-01'"
+        kind = draw.choice(KINDS[:3])
+        found.append(
+            draw.choice(
+                [
+                    f"SELECT sum(amount) FROM sales WHERE kind = '{kind}' AND {when}",
+                    f"SELECT id FROM sales WHERE returned AND amount < 500 AND {when}",
+                    f"SELECT count(*) FROM sales WHERE {shipped}",
+                    "SELECT id FROM sales WHERE kind = 'bags' AND amount > 900",
+                ]
+            )
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("advise") / "sales"
+    folder.mkdir()
+    made = table()
+    for at in range(4):
+        pq.write_table(made.slice(at * ROWS // 4, ROWS // 4), folder / f"{at}.parquet")
+    (folder.parent / "train.sql").write_text(";\n".join(statements(160, 1)))
+    (folder.parent / "test.sql").write_text(";\n".join(statements(60, 2)))
+    return folder
+
+
+def rows_read(path: str, judged) -> float:
+    index = open_index(path)
+    columns = {name: kind for name, kind in index.columns.items() if name != "_block"}
+    catalog = index.catalog(columns)
+    shares = [catalog.rows[kept_blocks(catalog, one.formula)].sum() / ROWS for one in judged]
+    return float(np.average(shares, weights=[one.weight for one in judged]))
+
+
+def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path):
+    log, test_log = str(sales.parent / "train.sql"), str(sales.parent / "test.sql")
+    advice = advise(spark, log, str(sales), min_size=100, sample_rows=12_000, test_log=test_log)
+    choice = advice.choice
+    assert choice.by == "date_trunc('MONTH', ordered)"
+    assert choice.order in (("ordered",), ("shipped",))
+    assert {"kind = 'shoes'", "kind = 'hats'", "kind = 'coats'"} <= {str(one) for one in choice.features.features}
+    target = str(tmp_path / "laid")
+    load(spark, str(sales), target, features=choice.features, by=choice.by, min_size=100, order=choice.order)
+    judged = judged_queries(
+        read_workload(spark, test_log, {"sales": read_source(spark, "sales", str(sales)).schema}), "sales"
+    )
+    truth = rows_read(target, judged)
+    sop = advice.estimate("sop")
+    assert abs(sop.rows - truth) < WITHIN
+    assert sop.rows < 0.5 * min(advice.estimate(name).rows for name in ("today", "range", "sorted"))
+    assert advice.estimate("today").rows == 1.0
+
+
+def test_advice_prints_and_is_data(spark, sales):
+    advice = advise(
+        spark, sales.parent / "train.sql", str(sales), num_features=3, min_size=200, sample_rows=6_000, name="sales"
+    )
+    text = str(advice)
+    assert "the log's last quarter" in text
+    assert "sidestep load sales" in text
+    assert "    --order " in text
+    assert "--by 'date_trunc('\"'\"'MONTH'\"'\"', ordered)'" in advice.command
+    data = advice.to_dict()
+    assert list(data["estimates"]) == ["today", "range", "sorted", "z-order", "sop"]
+    assert data["choice"]["num_features"] == 3
+    assert all(0 <= one["rows"] <= 1 for one in data["estimates"].values())
+
+
+def test_what_is_given_is_kept(spark, sales):
+    source = read_source(spark, "sales", str(sales))
+    workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
+    choice = choose_layout(
+        spark, workload, "sales", source.rows, source.types, by="kind", num_features=2, min_size=300, order=["amount"]
+    )
+    assert (choice.by, choice.min_size, choice.order, len(choice.features)) == ("kind", 300, ("amount",), 2)
+    assert choice.demands.features == 2
+
+
+def test_the_same_log_and_table_give_the_same_choice(spark, sales):
+    source = read_source(spark, "sales", str(sales))
+    workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
+    first, second = (
+        choose_layout(spark, workload, "sales", source.rows, source.types, min_size=400, sample_rows=5_000)
+        for _ in range(2)
+    )
+    assert first.features.id == second.features.id
+    assert (first.order, first.by, first.buckets) == (second.order, second.by, second.buckets)
+
+
+def test_a_log_of_another_table_is_refused(spark, sales):
+    with pytest.raises(SidestepError, match="says nothing of others"):
+        advise(spark, sales.parent / "train.sql", str(sales), name="others")
+
+
+def test_a_table_without_rows_has_a_choice(spark, sales, tmp_path):
+    pq.write_table(table(10).slice(0, 0), tmp_path / "empty.parquet")
+    advice = advise(spark, sales.parent / "train.sql", str(tmp_path), name="sales", min_size=100)
+    assert advice.total_rows == 0
+    assert len(advice.choice.features) == 0

@@ -1,0 +1,72 @@
+"""Groups of units go to files and tasks, and take block ids that no one else has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidestep.errors import SidestepError
+from sidestep.layout import cut
+from sidestep.spark.filemap import FileMap, map_files
+
+
+def mapped(rows: list[tuple[str, int, int]], **wishes: int) -> FileMap:
+    labels, groups, counts = zip(*rows, strict=True)
+    options = {"min_size": 10, "file_rows": 100, "least_tasks": 1, "first_block": 0} | wishes
+    return map_files(pa.chunked_array([list(labels)]), np.array(groups, np.int32), np.array(counts), **options)
+
+
+def test_units_are_files_in_the_order_of_their_labels() -> None:
+    found = mapped([("b", 0, 20), ("a", 1, 5), ("a", 0, 30), ("a", 1, 7)])
+    assert found.file.tolist() == [1, 0, 0, 0]
+    assert [(plan.unit, plan.first_block, plan.groups) for plan in found.plans] == [
+        ("a", 0, (30, 12)),
+        ("b", 4, (20,)),
+    ]
+    assert (found.units, found.tasks, found.parted) == (2, 1, False)
+
+
+def test_a_large_unit_becomes_several_files_and_a_large_group_too() -> None:
+    found = mapped([("a", 0, 80), ("a", 1, 80), ("a", 2, 1_000)])
+    assert found.file.tolist() == [0, 1, 2]
+    assert found.parts.tolist() == [1, 1, 10]
+    assert len(found.plans) == 12
+    assert found.plans[2].groups is None
+    assert found.tasks == 12
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 5), st.integers(1, 400)), min_size=1, max_size=40),
+    st.integers(1, 60),
+    st.integers(1, 500),
+    st.integers(1, 8),
+)
+def test_files_hold_one_unit_and_ids_do_not_overlap(
+    rows: list[tuple[str, int, int]], min_size: int, file_rows: int, least_tasks: int
+) -> None:
+    found = mapped(rows, min_size=min_size, file_rows=file_rows, least_tasks=least_tasks, first_block=7)
+    sizes: dict[tuple[str, int], int] = {}
+    for label, group, count in rows:
+        sizes[label, group] = sizes.get((label, group), 0) + count
+    free = 7
+    for number, plan in enumerate(found.plans):
+        assert plan.first_block >= free
+        if plan.groups is not None:
+            members = sorted({row[:2] for row, file in zip(rows, found.file, strict=True) if file == number})
+            assert plan.groups == tuple(sizes[pair] for pair in members)
+            assert {label for label, _ in members} == {plan.unit}
+            free = plan.first_block + sum(len(cut(size, min_size)) for size in plan.groups)
+        else:
+            free = plan.first_block + 1
+    last = found.task + found.parts - 1
+    assert last.max() < found.tasks
+    order = np.lexsort((found.task, found.file))
+    assert (np.diff(found.task[order]) >= 0).all(), "a task's files follow each other"
+
+
+def test_ids_that_would_not_fit_are_refused() -> None:
+    with pytest.raises(SidestepError, match="larger min_size"):
+        mapped([("a", 0, 100)], min_size=1, first_block=2**31 - 50)
