@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 NAME = "denorm"
 TRAINING, TRAINING_SEED, TEST_SEED = 400, 1, 2
 TODAY, LAID_OUT = "today", "laid out"
-EXPLAINED = "q10"
+EXPLAINED = "q5"
+FEATURES = 15
 MIN_SIZE = 1_000
 """A demo's table is small: with the default size of a block it would be a few dozen blocks."""
 
@@ -130,11 +131,12 @@ def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
             sidestep.index(spark, str(source))
         _title(out, f"1. The log: {TRAINING} queries. What they share", "sidestep analyze")
         with _step(out, "Analyzing the log"):
-            analysis = sidestep.analyze(spark, str(log), tables={NAME: str(source)}, num_features=15)
-        out.print(analysis)
+            analysis = sidestep.analyze(spark, str(log), tables={NAME: str(source)}, num_features=FEATURES)
+        for feature in analysis.features(NAME).features:
+            out.print(Text(f"{feature.weight:>5,} queries  {feature}"), overflow="ellipsis", no_wrap=True)
         _title(out, "2. What would other layouts save?", "sidestep advise")
         with _step(out, "Estimating from a sample"):
-            advice = sidestep.advise(spark, str(log), str(source), name=NAME, num_features=15, min_size=MIN_SIZE)
+            advice = sidestep.advise(spark, str(log), str(source), name=NAME, num_features=FEATURES, min_size=MIN_SIZE)
         out.print(advice)
         _title(out, "3. Lay the table out", "sidestep load")
         with job_progress("Laying out") as show:
@@ -144,7 +146,7 @@ def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
                 str(target),
                 name=NAME,
                 log=str(log),
-                num_features=15,
+                num_features=FEATURES,
                 min_size=MIN_SIZE,
                 progress=show,
             )

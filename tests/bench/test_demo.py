@@ -7,8 +7,8 @@ def test_the_demo_runs_and_finds_equal_rows(spark, tmp_path, capsys):
     assert main(["--sf", "0.01", "--data", str(tmp_path), "--runs", "1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "All 8 queries gave the same rows on both layouts." in text
-    assert "union vector (l_returnflag = 'R')" in text
-    assert "5. Why q10 reads so little" in text
+    assert "union vector" in text
+    assert "5. Why q5 reads so little" in text
     assert not spark.catalog.tableExists("denorm_laid_out")
 
 

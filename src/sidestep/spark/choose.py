@@ -40,7 +40,7 @@ TRIAL_ROWS = 60_000
 MOST_TRIED = 200
 """Filters that a trial asks, those of most queries."""
 MOST_ORDERS = 3
-WORTH = 0.05
+WORTH = 0.1
 """Buckets make the partitioner's work longer: they are used if they save at least this share of the rows read."""
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
 """Blocks per unit: with fewer there is nothing to group, with more the unit is needlessly coarse."""

@@ -61,7 +61,8 @@ def choose_encodings(sample: pa.Table) -> Encodings:
     block = plain.arranged(sample)
     ways: list[dict[str, str]] = [{}, {}]
     for field in sample.schema:
-        for way, name in zip(ways, _encodings(field.type), strict=False):
+        # Ids keep their dictionary: where there are many, it is what tells that a row group holds none that is wanted.
+        for way, name in zip(ways, _encodings(field.type) if field.name != BLOCK else (), strict=False):
             way[field.name] = name
     sizes = [_sizes(block, plain)]
     leaves = tuple(sizes[0])
