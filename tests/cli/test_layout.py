@@ -1,0 +1,82 @@
+"""The commands that lay tables out, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.test_commands import run
+
+ROWS = 2_000
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory, spark):
+    """A folder of Parquet files and a log of queries on it."""
+    root = tmp_path_factory.mktemp("layout")
+    folder = root / "sales"
+    folder.mkdir()
+    ids = list(range(ROWS))
+    rows = pa.table(
+        {
+            "id": ids,
+            "kind": [f"k{one % 7}" for one in ids],
+            "price": [one * 37 % 1_000 for one in ids],
+            "month": [one % 4 for one in ids],
+        }
+    )
+    for number in range(4):
+        pq.write_table(rows.slice(500 * number, 500), folder / f"{number}.parquet")
+    queries = [f"SELECT sum(price) FROM shop WHERE kind = 'k{one % 3}' AND price < {100 + one}" for one in range(40)]
+    (root / "log.sql").write_text(";\n".join(queries))
+    return folder, root / "log.sql"
+
+
+@pytest.fixture(scope="module")
+def laid_out(source):
+    folder, log = source
+    target = folder.with_name("laid")
+    data = json.loads(run(
+        "load", "shop", target, "-t", f"shop={folder}", "--log", log, "--by", "month", "--min-size", 50, "--json"
+    ))  # fmt: skip
+    assert (data["rows"], data["units"], data["version"]) == (ROWS, 4, 0)
+    assert data["features"]
+    return target
+
+
+def test_advice_names_layouts_and_the_command(source):
+    folder, log = source
+    text = run("advise", log, "-t", f"shop={folder}", "--by", "month", "--min-size", 50)
+    assert "sop" in text
+    assert "sidestep load shop" in text
+
+
+def test_a_laid_out_table_skips_and_says_so(laid_out):
+    text = run("sql", "SELECT count(*) AS n FROM t WHERE kind = 'k1' AND price < 120", "-t", f"t={laid_out}")
+    assert f"of {ROWS:,}" in text
+    told = run("explain", "SELECT count(*) AS n FROM t WHERE kind = 'k1' AND price < 120", "-t", f"t={laid_out}")
+    assert "row groups" in told
+    assert "laid out" in run("status", laid_out)
+
+
+def test_life_goes_on(source, laid_out):
+    folder, _ = source
+    added = json.loads(run("append", laid_out, folder, "--json"))
+    assert added["rows"] == ROWS
+    assert "wait for sidestep optimize" in run("status", laid_out)
+    assert json.loads(run("optimize", laid_out, "--all", "--json"))["rows"] == ROWS
+    assert json.loads(run("delete", laid_out, "--where", "kind = 'k6'", "--json"))["rows"] == 570
+    changed = run("update", laid_out, "--where", "id = 7", "--set", "price=price + 1", "--json")
+    assert json.loads(changed)["rows"] == 2
+    dry = run("vacuum", laid_out, "--dry-run")
+    assert "would go" in dry
+    assert "retention" in run("vacuum", laid_out, "--hours", 0, code=1)
+
+
+def test_mistakes_are_sentences(source):
+    folder, log = source
+    assert "target" in run("load", folder, "--log", log, code=1)
+    assert "Error" in run("load", folder, folder.with_name("x"), "--log", log, code=1), "the log calls it shop"
