@@ -24,9 +24,10 @@ ROWS = made(0, 150)
 
 CHILD = """
 import os, signal, sys, threading, time
+from importlib import import_module
 from pathlib import Path
 from pyspark.sql import SparkSession
-from sidestep.spark import load as loading, optimize as optimizing
+loading, optimizing = (import_module(f"sidestep.spark.{name}") for name in ("load", "optimize"))
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS
 
 job, point, root = sys.argv[1:]

@@ -115,6 +115,10 @@ def test_a_folder_is_laid_out_as_a_delta_table(spark, enabled, tmp_path):
         progress=seen.append,
     )
     assert (report.rows, report.units, report.files, report.version) == (4_000, 2, 2, 0)
+    active = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession.getActiveSession().get()
+    assert active.sessionUUID() == spark._jsparkSession.sessionUUID(), (
+        "the session that works for it is not left behind"
+    )
     assert {stage.name for stage in report.stages} == {
         "analyze",
         "count",

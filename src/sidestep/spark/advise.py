@@ -17,6 +17,7 @@ from sidestep.layout.sample import Codes
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.prune.estimate import shares_read, without_bias
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.advice import Advice, Estimate
 from sidestep.spark.choose import SAMPLE_ROWS, Chosen, LayoutChoice, Study, chosen_by, features_formulas, study_of
 from sidestep.spark.load import Source, read_source
@@ -47,6 +48,7 @@ class Judged:
     weight: int
 
 
+@leaves_session_active
 def advise(
     spark: SparkSession,
     log: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockwriter import FILE, GROUP, FilePlan
 from sidestep.spark.featurize import with_words
 from sidestep.spark.progress import Progress, Watch
@@ -30,6 +31,7 @@ PLANS = 1_024
 """Tasks beyond this use the same ids again."""
 
 
+@leaves_session_active
 def append(
     spark: SparkSession,
     table: str,

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockwriter import RESERVED, BlockTarget
 from sidestep.spark.choose import choose_layout
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
@@ -61,6 +62,7 @@ class Source:
         return {name: kind for name, kind in kinds.items() if kind.ordered and name not in self.partition_columns}
 
 
+@leaves_session_active
 def load(
     spark: SparkSession,
     source: str,

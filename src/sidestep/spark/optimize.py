@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.predicate.text import name_text
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.candidates import check_condition, files_that_may_match
 from sidestep.spark.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch
@@ -86,6 +87,7 @@ class OptimizeReport:
         return text
 
 
+@leaves_session_active
 def optimize(
     spark: SparkSession,
     table: str,

@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.assignment import assigned
 from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, FilePlan, WrittenFile
 from sidestep.spark.candidates import PATH, check_condition, files_that_match, files_that_may_match, with_path
@@ -38,6 +39,7 @@ Change = Callable[[DataFrame, TableState], DataFrame]
 """What becomes of rows that have the column MATCHES, TRUE or FALSE."""
 
 
+@leaves_session_active
 def delete(
     spark: SparkSession,
     table: str,
@@ -59,6 +61,7 @@ def delete(
     return with_retries(lambda: _rewrite("delete", spark, root, where, unmatched, index_dir, watch))
 
 
+@leaves_session_active
 def update(
     spark: SparkSession,
     table: str,
