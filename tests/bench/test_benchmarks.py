@@ -14,6 +14,10 @@ SMOKE = {
         {"median_ms", "bytes_per_file_column"},
     ),
     "index": (["--sf", "0.01", "--files", "2", "--runs", "1"], {"time_ratio", "size_ratio"}),
+    "effects": (
+        ["--sf", "0.001", "--train", "40", "--test", "8", "--sizes", "50", "--counts", "3", "--min-size", "50"],
+        {"min_size", "num_features"},
+    ),
 }
 
 

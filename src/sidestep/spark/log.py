@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 
 from sidestep.errors import SidestepError
+from sidestep.spark.active import leaves_session_active
 from sidestep.spark.analyze import Table, analyze_statements
 from sidestep.spark.eventlog import is_event_log, read_event_log
 from sidestep.spark.mining import FrequentSets
@@ -107,6 +108,7 @@ class LogAnalysis:
         return f"<pre>{escape(str(self))}</pre>"
 
 
+@leaves_session_active
 def analyze(
     spark: SparkSession,
     log: str | os.PathLike[str] | Sequence[str],
