@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "predicate": frozenset(),
     "synopsis": frozenset({"predicate"}),
     "workload": frozenset({"predicate"}),
-    "layout": frozenset({"predicate", "synopsis", "workload"}),
+    "layout": frozenset({"predicate", "workload"}),
     "prune": frozenset({"predicate", "synopsis", "layout"}),
     "store": frozenset({"predicate", "synopsis", "workload", "layout"}),
     "spark": CORE,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyspark import InheritableThread, SparkContext
-from pyspark.errors import PythonException
+from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.relation import resolve
+from sidestep.spark.workers import same_interpreter
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.update import update_index
@@ -103,30 +100,10 @@ def summarize_on_spark(
         for share in parts:
             yield from _summarize_share(root, share, wanted, sources, log_times)
 
-    with _same_interpreter(context):
+    with same_interpreter(context):
         done = context.parallelize(shares, tasks).mapPartitions(work)
-        try:
-            collected = _collected(context, done, tasks, len(files), progress)
-        except PythonException as problem:
-            if "No module named 'sidestep'" not in str(problem):
-                raise
-            raise SidestepError(
-                "Spark's Python workers cannot import sidestep. Install it where they run (pip install sidestep), or "
-                "point PYSPARK_PYTHON at an interpreter that has it before the session starts."
-            ) from problem
+        collected = _collected(context, done, tasks, len(files), progress)
     return [DamagedFile(one) if isinstance(one, str) else pa.ipc.open_stream(one).read_all() for one in collected]
-
-
-@contextmanager
-def _same_interpreter(context: SparkContext) -> Iterator[None]:
-    """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep."""
-    before = context.pythonExec
-    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
 
 
 def _summarize_share(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sidestep.prune.report import counted
 from sidestep.spark.featurize import CheckedFeatures, LeftOut
 from sidestep.spark.organize import Organized
 from sidestep.spark.progress import Stage
@@ -79,19 +80,11 @@ class LoadReport:
     def __str__(self) -> str:
         lines = [
             f"{self.table}, version {self.version}",
-            f"  {_many(self.rows, 'row')} in {_many(self.blocks, 'block')}, {_many(self.units, 'unit')}, "
-            f"{_many(self.files, 'file')}; {_many(self.vectors, 'distinct vector')}",
+            f"  {counted(self.rows, 'row')} in {counted(self.blocks, 'block')}, {counted(self.units, 'unit')}, "
+            f"{counted(self.files, 'file')}; {counted(self.vectors, 'distinct vector')}",
             f"  {self.bytes_after / 1e6:,.1f} MB, before {self.bytes_before / 1e6:,.1f} MB",
-            f"  {_many(len(self.features), 'feature')} used, {len(self.left_out)} left out",
+            f"  {counted(len(self.features), 'feature')} used, {len(self.left_out)} left out",
         ]
         width = max((len(stage.name) for stage in self.stages), default=0)
         lines += [f"  {stage.name:<{width}} {stage.seconds:8.1f} s" for stage in self.stages]
         return "\n".join([*lines, f"  {'in all':<{width}} {self.seconds:8.1f} s"])
-
-
-def _many(count: int, thing: str) -> str:
-    """
-    >>> _many(1, "row"), _many(2_000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{count:,} {thing}{'s' * (count != 1)}"
