@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import sidestep
-from bench.denorm import random_instances, random_queries
+from bench.denorm import NAME, random_instances, random_queries
 from bench.denorm_data import make_denorm
 from bench.harness import race
 from bench.journal import Journal
@@ -50,16 +50,6 @@ class Workload:
     @property
     def name(self) -> str:
         return f"{self.parameters}-{self.seed}-{len(self.train)}-{len(self.test)}"
-
-
-def named_denorm(source: Path, folder: Path) -> Path:
-    """The table's folder under the name that its queries use: a load takes a log's word for which table is meant."""
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / "denorm"
-    if not link.exists():
-        link.unlink(missing_ok=True)
-        link.symlink_to(source.resolve())
-    return link
 
 
 def workload(parameters: str, seed: int, train: int, test: int) -> Workload:
@@ -118,8 +108,9 @@ class Comparison:
             log.write_text(";\n".join(work.train) + ";\n", encoding="utf-8")
             report = load(
                 self.spark,
-                str(named_denorm(self.narrow if narrow else self.source, self.home / ("narrow" if narrow else "all"))),
+                str(self.narrow if narrow else self.source),
                 str(target),
+                name=NAME,
                 log=str(log),
                 by=BY_MONTH,
                 num_features=self.args.features,

@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 import sidestep
-from bench.denorm import TEMPLATES, random_queries
+from bench.denorm import NAME, TEMPLATES, random_queries
 from bench.denorm_data import make_denorm
 from bench.harness import Race, race
 from bench.tpch import DATA
@@ -34,7 +34,6 @@ from sidestep.cli.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-NAME = "denorm"
 TRAINING, TRAINING_SEED, TEST_SEED = 400, 1, 2
 TODAY, LAID_OUT = "today", "laid out"
 EXPLAINED = "q5"

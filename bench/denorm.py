@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+NAME = "denorm"
+"""What the queries call the table."""
 SCHEMA = ", ".join(
     f"{name} {kind}"
     for kind, names in {

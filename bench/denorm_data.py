@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from bench.denorm import SCHEMA, TEMPLATES, random_queries
 from bench.tpch import DATA, make_tpch
+from bench.whole_folder import whole_folder
 from sidestep.errors import SidestepError
 
 FILES = 16
@@ -61,17 +61,8 @@ def make_denorm(folder: Path | str = DATA, sf: float = 1.0, width: Width = "wide
     if target.is_dir():
         return target
     source = make_tpch(folder, sf, FILES)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with whole_folder(target) as partial:
         _join(source, partial, columns(width))
-        partial.chmod(0o755)
-        partial.rename(target)
-    except OSError:
-        # Another process may have finished the same data first; its folder is as good as ours.
-        if not target.is_dir():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from bench.comparison import BY_MONTH, named_denorm
-from bench.denorm import random_queries
+from bench.comparison import BY_MONTH
+from bench.denorm import NAME, random_queries
 from bench.denorm_data import make_denorm
 from bench.harness import Race, race
 from bench.memory import WorkerMemory, watched
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def measure(spark: SparkSession, args: argparse.Namespace, home: Path, sf: float, runs: int, *, plain: bool) -> Loads:
     """Load the table at a scale factor, in turns with plain rewrites if asked."""
-    source = named_denorm(make_denorm(args.data, sf, args.width), home / f"sf{sf:g}")
+    source = make_denorm(args.data, sf, args.width)
     log = home / "train.sql"
     log.write_text(";\n".join(random_queries(args.train, seed=0)) + ";\n", encoding="utf-8")
     rewritten, laid_out = home / "plain", home / "laid-out"
@@ -98,6 +98,7 @@ def measure(spark: SparkSession, args: argparse.Namespace, home: Path, sf: float
                 spark,
                 str(source),
                 str(laid_out),
+                name=NAME,
                 log=str(log),
                 by=BY_MONTH,
                 num_features=args.features,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sysconfig
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.whole_folder import whole_folder
 from sidestep.errors import SidestepError
 
 if TYPE_CHECKING:
@@ -36,19 +36,9 @@ def make_tpch(folder: Path | str = DATA, sf: float = 1.0, files: int = 8, row_gr
     target = Path(folder) / f"tpch-sf{sf:g}-files{files}{size}"
     if target.is_dir():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with whole_folder(target) as partial:
         for tables, parts in ((SPLIT_TABLES, files), (WHOLE_TABLES, 1)):
             _generate(partial, sf, tables, parts, row_group_bytes)
-        partial.chmod(0o755)
-        partial.rename(target)
-    except OSError:
-        # Another process may have finished the same data first; its folder is as good as ours.
-        if not target.is_dir():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 

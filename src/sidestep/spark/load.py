@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
-from sidestep.predicate import DataType, parse_type
+from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockwriter import RESERVED, BlockTarget
 from sidestep.spark.choose import choose_layout
@@ -22,7 +22,7 @@ from sidestep.spark.log import read_workload
 from sidestep.spark.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
-from sidestep.spark.tablestate import quiet_session
+from sidestep.spark.tablestate import quiet_session, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
 from sidestep.store.blockcolumn import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.delta import is_delta
@@ -58,8 +58,8 @@ class Source:
     @property
     def types(self) -> dict[str, DataType]:
         """The columns that get zone maps."""
-        kinds = {field.name: parse_type(field.dataType.simpleString()) for field in self.schema.fields}
-        return {name: kind for name, kind in kinds.items() if kind.ordered and name not in self.partition_columns}
+        inside = [field for field in self.schema.fields if field.name not in self.partition_columns]
+        return zone_columns(StructType(inside))
 
 
 @leaves_session_active

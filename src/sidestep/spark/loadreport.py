@@ -9,7 +9,7 @@ from typing import Any
 from sidestep.prune.report import counted
 from sidestep.spark.featurize import CheckedFeatures, LeftOut
 from sidestep.spark.organize import Organized
-from sidestep.spark.progress import Stage
+from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.store.datafile import Snapshot
 from sidestep.store.layoutfile import LayoutSpec
 
@@ -73,7 +73,7 @@ class LoadReport:
             "spec": asdict(self.spec),
             "features": list(self.features),
             "left_out": [{"feature": str(one.feature), "reason": one.reason} for one in self.left_out],
-            "stages": {stage.name: round(stage.seconds, 3) for stage in self.stages},
+            "stages": stage_seconds(self.stages),
             "seconds": round(self.seconds, 3),
         }
 

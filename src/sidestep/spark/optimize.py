@@ -29,7 +29,7 @@ from sidestep.predicate.text import name_text
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.candidates import check_condition, files_that_may_match
 from sidestep.spark.organize import Organized, organize, unit_expression
-from sidestep.spark.progress import Progress, Stage, Watch
+from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.tablestate import TableState, find_table, finish, quiet_session, read_state
 from sidestep.store import DataFile, Location
@@ -70,8 +70,7 @@ class OptimizeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        stages = {stage.name: round(stage.seconds, 3) for stage in self.stages}
-        return asdict(self) | {"stages": stages, "seconds": round(self.seconds, 3)}
+        return asdict(self) | {"stages": stage_seconds(self.stages), "seconds": round(self.seconds, 3)}
 
     def __str__(self) -> str:
         text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,6 +52,11 @@ class Stage:
 
     name: str
     seconds: float
+
+
+def stage_seconds(stages: Iterable[Stage]) -> dict[str, float]:
+    """Stages as plain data."""
+    return {stage.name: round(stage.seconds, 3) for stage in stages}
 
 
 class Watch:

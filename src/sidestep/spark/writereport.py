@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sidestep.spark.blockwriter import WrittenFile
-from sidestep.spark.progress import Stage
+from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.spark.tablestate import TableState
 
 
@@ -66,8 +66,7 @@ class WriteReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        stages = {stage.name: round(stage.seconds, 3) for stage in self.stages}
-        return asdict(self) | {"stages": stages, "seconds": round(self.seconds, 3)}
+        return asdict(self) | {"stages": stage_seconds(self.stages), "seconds": round(self.seconds, 3)}
 
     def __str__(self) -> str:
         verb = {"append": "added", "delete": "deleted", "update": "changed"}[self.operation]
