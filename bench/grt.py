@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     figures["fpr"] = rates[bits]["existing"]
     figures["fpr_by_bits"] = rates
     figures["budget"] = budget(console, args, middle)
+    figures["budget_no_worse"] = all(each["fpr"] <= each["best"] for each in figures["budget"].values())
     figures["probe_ms_by_partitions"] = probing(console, data, args)
     figures["probe_ms"] = figures["probe_ms_by_partitions"][max(args.probes)]
     figures["build_s"] = figures["quality"][f"{args.rows[0]}/{middle}"][bits]["build_s"]

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import sidestep
 from bench.denorm_data import columns_in
 from bench.layouts import Layout
-from sidestep.prune import scan_filters
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.plan_reader import read_plan
 from sidestep.spark.session import Enabled
@@ -51,8 +50,8 @@ class Reader:
     def planned(self, enabled: Enabled, text: str) -> Reads:
         """What the planner decides to read; nothing is run."""
         plan = self.query(text)._jdf.queryExecution().optimizedPlan()
-        filters = list(scan_filters(read_plan(Bridge(self.spark).factory().describe(plan))))
-        decisions = list(enabled.planner.decide(filters)) if self.skipping else []
+        query = read_plan(Bridge(self.spark).factory().describe(plan))
+        decisions = enabled.planner.decide(query).scans if self.skipping else ()
         kept, columns = np.ones(len(self.sizes.rows), np.bool_), columns_in(text)
         for decision in decisions:
             if decision.index.index.map.blocks != len(kept):

@@ -14,6 +14,13 @@ SMOKE = {
         {"median_ms", "bytes_per_file_column"},
     ),
     "index": (["--sf", "0.01", "--files", "2", "--runs", "1"], {"time_ratio", "size_ratio"}),
+    "synopses": (
+        [
+            *("--sf", "0.001", "--files", "1", "--tables", "orders", "--tpch-queries", "2", "--runs", "1"),
+            *("--rows", "4000", "--days", "40", "--queries", "4"),
+        ],
+        {"build_ratio", "bytes", "tpch_rows_read", "making_us", "sparse", "grow_us"},
+    ),
     "effects": (
         ["--sf", "0.001", "--train", "40", "--test", "8", "--sizes", "50", "--counts", "3", "--min-size", "50"],
         {"min_size", "num_features"},

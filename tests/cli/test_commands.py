@@ -68,6 +68,31 @@ def test_status_shows_coverage_and_columns(table):
     assert data["columns"]["id"] == {"type": "bigint", "files": 4}
 
 
+def test_synopses_are_chosen_shown_and_explained(tmp_path, spark):
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for number in range(6):
+        ids = [2**40 * number + one for one in range(50)] + [2**50 + 2**40 * number + one for one in range(50)]
+        pq.write_table(
+            pa.table({"id": ids, "code": [f"c{one * 7919 % 10007:05}" for one in ids]}), folder / f"{number}.parquet"
+        )
+    assert "range-set of 4 ranges" in run("index", folder)
+    text = run("index", folder, "--synopsis", "code=bloom:256", "--synopsis", "id=range-set:2")
+    assert "range-set of 2 ranges" in text
+    assert "Bloom filter of 256 bytes at most" in text
+    data = json.loads(run("status", folder, "--json"))
+    found = data["columns"]["id"]["synopses"]
+    assert found["kinds"]["range_set"]["blocks"] == 6
+    assert found["false_positives"] == found["kept"] < found["zone_map_kept"]
+    assert (found["outgrown"], data["advice"]) == (False, "")
+    explained = run("explain", f"SELECT * FROM t WHERE id = {2**45}", "-t", f"t={folder}")
+    assert "range-set skips 6 files" in explained
+    told = run("index", folder, "--budget", "1kB", "--log", "/dev/null/no", code=1)
+    assert "no log at" in told
+    assert "There is no log" in run("index", folder, "--budget", "1kB")
+    assert "write it like 8MB" in run("index", folder, "--budget", "lots", code=1)
+
+
 def test_sql_prints_rows_and_what_was_read(table):
     text = run("sql", "SELECT id, name FROM t WHERE id >= 398", "-t", f"t={table}")
     assert "[b]n0398" in text

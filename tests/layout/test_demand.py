@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.layout import pack
-from sidestep.layout.demand import Demand, Demands, folded, group_rows
+from sidestep.layout.demand import SERVED, UNSERVED, Demand, Demands, folded, group_rows
 
 EARLY = Demand((0,), (("day", 0, 9),), 5.0)
 LATE = Demand((1,), (("day", 20, None),), 3.0)
@@ -32,9 +32,9 @@ def test_rows_without_a_time_are_asked_for_by_no_range():
 
 
 def test_windows_are_those_that_tell_sets_of_rows_apart():
-    demands = Demands(0, (Demand((), (("day", 0, 9),), 2), Demand((), (("day", 3, 9),), 1), Demand((), (), 7)))
+    demands = Demands(1, (Demand((), (("day", 0, 9),), 2), Demand((0,), (("day", 3, 9),), 1), Demand((), (), 7)))
     bits, weights = demands.windows({"day": at(1, 5, 30)})
-    assert weights == [2.0, 1.0]
+    assert weights == [2 * UNSERVED, 1 * SERVED]
     assert bits.T.tolist() == [[True, True, False], [False, True, False]]
 
 

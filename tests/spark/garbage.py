@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from sidestep.prune import scan_filters
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.plan_reader import read_plan
 from sidestep.spark.session import state_of
@@ -51,7 +50,7 @@ def skipped_blocks(spark: SparkSession, df: DataFrame) -> dict[str, set[int]]:
     assert state is not None
     plan = Bridge(spark).factory().describe(df._jdf.queryExecution().optimizedPlan())
     found: dict[str, set[int]] = {}
-    for decision in state.planner.decide(scan_filters(read_plan(plan))):
+    for decision in state.planner.decide(read_plan(plan)).scans:
         blocks = decision.index.index.map
         paths = blocks.files["path"].to_pylist()
         kept = decision.kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,16 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
-from sidestep.synopsis.budget import Plan, spend
-from sidestep.synopsis.candidates import BLOOM, GRT, RANGE_SET, Profile, candidates, zone_map
+from sidestep.synopsis.budget import Plan, spend, thrifty
+from sidestep.synopsis.candidates import (
+    BLOOM,
+    BYTES_PER_TABLE_RANGE,
+    GRT,
+    RANGE_SET,
+    Profile,
+    candidates,
+    zone_map,
+)
 from sidestep.synopsis.coderanges import CodeRanges
 from sidestep.synopsis.codes import Codes, Coding
 
@@ -63,7 +72,7 @@ def test_each_kind_is_chosen_where_it_is_best():
     def kinds(plan: Plan) -> set[str]:
         return {part.kind for choice in plan.choices for part in choice.parts}
 
-    assert kinds(spend([clustered(1)], 60 * 32 + 4096)) >= {GRT}
+    assert kinds(spend([clustered(1, blocks=400)], 400 * 32 + 255 * BYTES_PER_TABLE_RANGE)) >= {GRT}
     assert kinds(spend([gapped(2)], 60 * 32)) == {RANGE_SET}
     assert kinds(spend([scattered(3)], 40 * 32)) == {BLOOM}
 
@@ -157,3 +166,39 @@ def test_columns_without_values_or_queries():
 def test_a_profile_that_does_not_fit_together_is_refused():
     with pytest.raises(SidestepError, match="rows for each of its 1 blocks"):
         Profile("x", CODING, [np.zeros(0, dtype=np.uint64)], np.zeros(2, dtype=np.int64), [], np.zeros(0))
+
+
+def test_a_sample_is_charged_for_all_the_blocks_it_stands_for():
+    whole, part = gapped(2), replace(gapped(2), of_blocks=6_000)
+    assert {each.total for each in candidates(part) if each.kind == RANGE_SET} == {
+        100 * each.total for each in candidates(whole) if each.kind == RANGE_SET
+    }
+    zones = whole.answers(zone_map(whole))
+    assert part.false_rows(zones) == pytest.approx(100 * whole.false_rows(zones))
+    assert spend([part], 60 * 32).total == 0
+    assert spend([part], 6_000 * 32).total <= 6_000 * 32
+
+
+def test_a_sample_does_not_flatter_tables_that_all_blocks_share():
+    data = clustered(1, blocks=8)
+    (alone,) = (each for each in candidates(replace(data, sizes=(1024,))) if each.kind == GRT)
+    (sampled,) = (each for each in candidates(replace(data, sizes=(1024,), of_blocks=900)) if each.kind == GRT)
+    assert data.rate(alone.kept) <= data.rate(sampled.kept)
+    assert len(sampled.synopsis.table.ranges) < len(alone.synopsis.table.ranges)  # type: ignore[attr-defined]
+
+
+def test_large_filters_are_tried_where_blocks_hold_many_values():
+    rng = np.random.default_rng(1)
+    held = [np.unique(rng.integers(0, 2**60, 4_000).astype(np.uint64)) for _ in range(6)]
+    many = profile("code", held, [point(int(code)) for code in rng.choice(np.concatenate(held), 40)])
+    (choice,) = spend([many], 6 * 8192).choices
+    assert [(part.kind, part.per_block) for part in choice.parts] == [(BLOOM, 8192)]
+    assert choice.rate < 0.05
+
+
+def test_what_hardly_helps_is_left_out():
+    plan = spend([gapped(2)], 60 * 64)
+    (choice,) = plan.choices
+    assert [part.kind for part in thrifty(choice).parts] == [RANGE_SET]
+    assert thrifty(choice).rate - choice.rate < 0.02
+    assert not thrifty(choice, least=1.1).parts

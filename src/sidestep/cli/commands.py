@@ -54,6 +54,20 @@ def index(
     footers: Annotated[
         bool, typer.Option(help="Trust the statistics in Parquet footers where their writer is known to be right.")
     ] = True,
+    synopsis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]KIND[:SIZE]",
+            help="What a column gets, or without one every column: range-set, gap-histogram, bloom, grt, none; "
+            "several with + between. Repeatable, or with commas.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
+    ] = None,
+    log: Annotated[str | None, typer.Option(metavar="LOG", help="Choose synopses for the queries of this log.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Choose and make everything anew, of all files.")] = False,
     tables: Tables = None,
     master: Master = LOCAL,
     conf: Conf = None,
@@ -61,7 +75,8 @@ def index(
     verbose: Verbose = False,
 ) -> None:
     """Index the files of a table that have no up-to-date index entry yet."""
-    path = pairs("--table", tables).get(table, table)
+    named = pairs("--table", tables)
+    path = named.get(table, table)
     with session_for(master, conf, verbose) as spark:
         new = 0
         with progress(f"Indexing {path}", "files") as show:
@@ -71,13 +86,28 @@ def index(
                 new = total
                 show(done, total)
 
-            found = sidestep.index(spark, path, columns=column, index_dir=index_dir, footers=footers, progress=count)
+            found = sidestep.index(
+                spark,
+                path,
+                columns=column,
+                index_dir=index_dir,
+                footers=footers,
+                synopses=",".join(synopsis) if synopsis else None,
+                budget=budget,
+                log=log,
+                name=table if table in named else None,
+                tables={name: other for name, other in named.items() if name != table},
+                rebuild=rebuild,
+                progress=count,
+            )
         if json:
             print_json(status_data(found))
             return
         out = console()
         out.print(f"Indexed {new:,} file{'s' * (new != 1)}." if new else "Every file was indexed already.")
         print_status(out, found, columns=False)
+        for note in found.notes:
+            out.print(Text(note))
 
 
 @app.command()
@@ -88,7 +118,7 @@ def status(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show how much of a table is indexed, which columns, and how big the index is."""
+    """Show how much of a table is indexed, what each column has, what that takes and what it is good for."""
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
         found = sidestep.status(None, path, index_dir=index_dir)

@@ -154,9 +154,23 @@ def shown(value: Any) -> str:
 
 def status_data(status: Any) -> dict[str, Any]:
     """An index status as data."""
-    names = [field for field in status.__dataclass_fields__ if field not in ("columns", "column_files")]
+    apart = ("columns", "column_files", "synopses")
+    names = [field for field in status.__dataclass_fields__ if field not in apart]
     columns = {name: {"type": str(kind), "files": status.column_files[name]} for name, kind in status.columns.items()}
-    return {**{name: getattr(status, name) for name in names}, "complete": status.complete, "columns": columns}
+    for name, found in status.synopses.items():
+        columns[name]["synopses"] = {
+            "kinds": {
+                each.kind: {"size": each.size, "blocks": each.blocks, "bytes": each.bytes} for each in found.held
+            },
+            "bytes": found.bytes,
+            "false_positives": found.false_positives,
+            "kept": found.kept,
+            "zone_map_kept": found.zone_map_kept,
+            "first_kept": found.first_kept,
+            "outgrown": found.outgrown,
+        }
+    plain = {name: getattr(status, name) for name in names}
+    return {**plain, "complete": status.complete, "advice": status.advice, "columns": columns}
 
 
 def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
@@ -188,12 +202,37 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
         facts.add_row("stale", Text(f"{entries} of files that changed or are gone: harmless"))
     for problem in status.problems:
         facts.add_row("problem", Text(problem, "red"))
+    if status.advice:
+        facts.add_row("advice", Text(status.advice, "yellow"))
     out.print(facts)
+    if status.synopses:
+        out.print(_synopses(status))
     if columns and status.columns:
         table = _table("column", "type", "files", right=1)
         for name, kind in status.columns.items():
             table.add_row(Text(name), str(kind), f"{status.column_files[name]:,} of {status.files:,}")
         out.print(table)
+
+
+def _synopses(status: Any) -> Table:
+    """What columns have beside their zone maps: what it takes, and which share of blocks a value is looked for in."""
+    heads = ("column", "synopsis", "blocks", "bytes", "keeps", "zone map alone", "spares", "false positives")
+    table = _table(*heads, right=6)
+    for name, found in status.synopses.items():
+        for number, each in enumerate(found.held):
+            rates = [""] * 4
+            if number == 0 and found.kept is not None:
+                shares = (found.kept, found.zone_map_kept, found.saved, found.false_positives)
+                rates = [f"{share:.1%}" for share in shares]
+                rates[-1] = f"≤ {rates[-1]}"
+            kind = f"{_KINDS.get(each.kind, each.kind)} {each.size:,} {_SIZES.get(each.kind, '')}".strip()
+            blocks = f"{each.blocks:,}"
+            table.add_row(Text(name if number == 0 else ""), kind, blocks, size_text(each.bytes), *rates)
+    return table
+
+
+_KINDS = {"range_set": "range-set of", "gap_histogram": "gap histogram of", "bloom": "Bloom filter of", "grt": "GRT of"}
+_SIZES = {"range_set": "ranges", "gap_histogram": "buckets", "bloom": "bytes at most", "grt": "bits"}
 
 
 def _table(*names: str, right: int) -> Table:

@@ -21,6 +21,12 @@ RANGED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
 MOST_WINDOWS = 24
 """Windows of time that a unit's vectors are extended by: those that most queries ask for."""
 
+SERVED, UNSERVED = 0.5, 1.5
+"""What a query's window counts, if features serve the query too and if they do not. Where features can skip for it, its
+window is a second way; where none can, it is the only one, and no feature's weight speaks for the query. On
+denormalized TPC-H by month, blocks of 5,000 rows, q14 (a month of shipping, nothing else) read 4.2% of the rows instead
+of 4.35%, and the mean of all templates fell from 4.75% to 4.64%."""
+
 Range = tuple[str, int | None, int | None]
 """A column, and the least and greatest value that may be asked of it: days or microseconds since 1970, None if open."""
 
@@ -89,7 +95,8 @@ class Demands:
                     met = within(bounds[column], low, high)
                     if met.any() and not met.all():
                         form = met.tobytes()
-                        found[form] = found.get(form, 0.0) + demand.weight
+                        counts = SERVED if demand.features else UNSERVED
+                        found[form] = found.get(form, 0.0) + counts * demand.weight
         heaviest = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most]
         size = max((len(least) for least, _ in bounds.values()), default=0)
         bits = np.array([np.frombuffer(form, np.bool_) for form, _ in heaviest]).reshape(len(heaviest), size)

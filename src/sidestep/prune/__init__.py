@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
+from sidestep.prune.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Operator,
+    Other,
+    Project,
+    Query,
+    Scan,
+    Shifted,
+    Union,
+    Window,
+)
 from sidestep.prune.report import Explanation
 from sidestep.prune.static import ScanFilter, scan_filters
 
 __all__ = [
+    "Aggregate",
     "Explanation",
     "Filter",
     "Join",
     "JoinType",
+    "Limit",
     "Operator",
     "Other",
     "Project",
     "Query",
     "Scan",
     "ScanFilter",
+    "Shifted",
+    "Union",
+    "Window",
     "scan_filters",
 ]

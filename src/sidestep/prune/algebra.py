@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from sidestep.predicate import Column, Predicate
+from sidestep.errors import SidestepError
+from sidestep.predicate import Cast, Column, DataType, Predicate
+from sidestep.predicate.types import INTEGRAL
 
 
 class JoinType(Enum):
@@ -57,10 +59,31 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Columns are resolved where they are used, so a projection matters only in being one that may be random."""
+    """What adds columns to rows, drops some, repeats or orders rows, and leaves the columns it passes on as they were.
+
+    Columns are resolved where they are used, so a projection matters only in being one that may be random. A sort, a
+    repartitioning, an expansion for grouping sets and a generator are projections in this sense: whether a row that
+    fails a condition on an untouched column is dropped before or after them makes no difference.
+    """
 
     child: Operator
     random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """An integer column plus a constant: the change of a column that can be undone (diPs, section 3.2)."""
+
+    column: Column
+    add: int
+
+    def __post_init__(self) -> None:
+        if self.column.type.kind not in INTEGRAL:
+            raise SidestepError(f"Only integer columns are shifted by a constant, but this is a {self.column.type}.")
+
+    @property
+    def type(self) -> DataType:
+        return self.column.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +93,59 @@ class Join:
     right: Operator
     condition: Predicate | None = None
     random: bool = False
+    exists: str | None = None
+    """For an existence join: the number of the column that says whether there was a match."""
+    shifted: tuple[tuple[Column | Shifted, Column | Shifted], ...] = ()
+    """Equalities among the condition's conjuncts that predicates cannot say, as ``a = b - 53``; of one type each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A group-by, or a distinct."""
+
+    groups: frozenset[str]
+    """Numbers of the plain columns it groups by, aliases resolved; grouping by more than these is no harm."""
+    child: Operator
+    random: bool = False
+    grouped: bool = True
+    """False if it groups by nothing at all: then it gives one row where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Adds columns to each row that are worked out from all rows with the same values of ``partition``."""
+
+    partition: frozenset[str]
+    """Numbers of the plain columns it partitions by; none if there is another partitioning, or none."""
+    child: Operator
+    random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Passes on some of the rows: which, depends on the others (a limit, an offset, a tail, the top of a sort)."""
+
+    child: Operator
+    random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of all children (UNION ALL), whose columns go on by position under new numbers."""
+
+    children: tuple[Operator, ...]
+    columns: tuple[Column, ...]
+    """The columns of the result, named by their numbers."""
+    outputs: tuple[tuple[Column | Cast | None, ...], ...]
+    """For each child, what it puts into each of these columns; None where that is no column, nor a cast of one."""
+    random: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.outputs) != len(self.children) or any(len(put) != len(self.columns) for put in self.outputs):
+            raise SidestepError(
+                f"A union of {len(self.children)} inputs needs, for each of them, what goes into its "
+                f"{len(self.columns)} columns."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +161,7 @@ class Other:
     about: str = ""
 
 
-Operator = Scan | Filter | Project | Join | Other
+Operator = Scan | Filter | Project | Join | Aggregate | Window | Limit | Union | Other
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +175,12 @@ def children(operator: Operator) -> tuple[Operator, ...]:
     match operator:
         case Scan():
             return ()
-        case Filter(child=child) | Project(child=child):
-            return (child,)
         case Join(left=left, right=right):
             return (left, right)
-        case Other(children=below):
+        case Union(children=below) | Other(children=below):
             return below
+        case _:
+            return (operator.child,)
 
 
 def walk(operator: Operator) -> Iterator[Operator]:

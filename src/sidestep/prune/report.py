@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -13,6 +13,12 @@ from rich.console import Console, Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
+
+from sidestep.prune.drawing import dip_rows, svg
+from sidestep.prune.induced import Induced
+
+DIPS = "What joins induce"
+DIP_FIELDS = ("from", "to", "says", "when", "blocks removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +105,24 @@ class Explanation:
     notes: tuple[str, ...] = ()
     problem: str = ""
     """What went wrong last in the rule of this session, if anything did."""
+    induced: Induced | None = None
+    """The join graph and the predicates that joins induced."""
+
+    @property
+    def svg(self) -> str:
+        """The join graph with every induced predicate, as a picture; empty if no two tables are joined."""
+        return svg(self.induced) if self.induced is not None else ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "scans": [scan.to_dict() for scan in self.scans],
             "notes": list(self.notes),
             "problem": self.problem,
+            "induced": [dict(zip(DIP_FIELDS, row, strict=True)) for row in self._dips()],
         }
+
+    def _dips(self) -> list[tuple[str, str, str, str, int]]:
+        return [] if self.induced is None else list(dip_rows(self.induced))
 
     def __rich__(self) -> RenderableType:
         return Group(*self._parts())
@@ -132,6 +149,8 @@ class Explanation:
                 why.add_section()
             yield reads
             yield why
+            if rows := self._dips():
+                yield _dip_table(rows)
         else:
             yield Text("The query reads no files.")
         for remark in self._remarks():
@@ -150,6 +169,9 @@ class Explanation:
             )
             parts.append(_html_table("What the query reads", ("scan", "files", "row groups", "rows", "bytes"), reads))
             parts.append(_html_table("Why", ("scan", "condition", "effect"), why))
+            if rows := self._dips():
+                cells = (_html_row([*map(str, row)], []) for row in rows)
+                parts += [_html_table(DIPS, DIP_FIELDS, cells), self.svg]
         else:
             parts.append("<p>The query reads no files.</p>")
         parts += [f"<p><b>{escape(remark)}</b></p>" for remark in self._remarks()]
@@ -166,6 +188,15 @@ class Explanation:
         yield from self.notes
         if self.problem:
             yield f"sidestep failed on an earlier query, which Spark then ran as usual: {self.problem}"
+
+
+def _dip_table(rows: Iterable[tuple[str, str, str, str, int]]) -> Table:
+    table = _text_table(DIPS)
+    for name in DIP_FIELDS:
+        table.add_column(name, justify="right" if name == DIP_FIELDS[-1] else "left", overflow="fold")
+    for *texts, removed in rows:
+        table.add_row(*texts, Text(f"{removed:,}", "green" if removed else "dim"))
+    return table
 
 
 def _amounts(amounts: Amounts | None) -> dict[str, int | None]:
@@ -238,12 +269,14 @@ def _html_table(title: str, names: tuple[str, ...], rows: Iterator[str]) -> str:
 
 
 def _html_row(texts: list[str], cells: list[str]) -> str:
-    plain = "".join(f"<td style='text-align:left'>{escape(text)}</td>" for text in texts)
+    plain = "".join(f"<td style='text-align:left;padding-right:1em'>{escape(text)}</td>" for text in texts)
     return f"<tr>{plain}{''.join(cells)}</tr>"
 
 
 def _html_share(text: str, less: bool) -> str:
-    return f"<td style='text-align:right;white-space:nowrap{';color:green' * less}'>{escape(text)}</td>"
+    return (
+        f"<td style='text-align:right;white-space:nowrap;padding-right:1em{';color:green' * less}'>{escape(text)}</td>"
+    )
 
 
 def _html_effect(text: str, skips: bool) -> str:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
+from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, children
 
 BOTH = frozenset({JoinType.INNER, JoinType.CROSS})
 CONDITION_HOLDS_LEFT = BOTH | {JoinType.RIGHT_OUTER, JoinType.LEFT_SEMI}
@@ -68,10 +68,10 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
             own = tuple(conjuncts(condition)) if condition is not None else ()
             yield from _visit(left, _passing(kind, known, ABOVE_HOLDS_LEFT, own, CONDITION_HOLDS_LEFT), blocked)
             yield from _visit(right, _passing(kind, known, ABOVE_HOLDS_RIGHT, own, CONDITION_HOLDS_RIGHT), blocked)
-        case Other(name=name, children=below):
-            if name == "Sample" and blocked is None:
+        case _:
+            if isinstance(operator, Other) and operator.name == "Sample" and blocked is None:
                 blocked = "it is sampled, and a sample depends on the files read"
-            for child in below:
+            for child in children(operator):
                 yield from _visit(child, (), blocked)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from sidestep.spark.advice import Advice
 from sidestep.spark.advise import advise
 from sidestep.spark.append import append
-from sidestep.spark.collect import index, status
+from sidestep.spark.collect import status
 from sidestep.spark.explain import explain
 from sidestep.spark.functions import stable
+from sidestep.spark.indexing import index
 from sidestep.spark.load import load
 from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log import LogAnalysis, analyze

@@ -23,6 +23,7 @@ from sidestep.spark.relation import read, resolve
 from sidestep.spark.tablestate import TableState, find_table, finish, read_state
 from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
+from sidestep.synopsis.recipe import Recipes
 
 SPAN = 64
 """Block ids set aside for each task. A task that writes more uses its neighbour's as well: ids then repeat, which
@@ -37,19 +38,21 @@ def append(
     table: str,
     rows: DataFrame | str,
     *,
+    recipes: Recipes | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> WriteReport:
     """Add the rows of a DataFrame, or of the table at a path, to the Delta table at a path or of a name.
 
     Columns are matched by name. A column that the rows lack becomes NULL; one too many, or one of another type, is an
-    error. One atomic commit: readers see all of the rows or none.
+    error. One atomic commit: readers see all of the rows or none. Their blocks get the synopses that the table has, or
+    those that ``recipes`` name, which then are the table's.
     """
     root = find_table(spark, table)
     given = rows if isinstance(rows, DataFrame) else read(spark, resolve(spark, rows))
     session = given.sparkSession
     watch = Watch(spark.sparkContext, progress)
-    state = read_state(session, root, index_dir)
+    state = read_state(session, root, index_dir, recipes=recipes)
     fitted = fit(given, state.schema, root.uri)
     with watch.stage("write"):
         written = write_on_spark(_sent(fitted, state), state.target, _plans(state))

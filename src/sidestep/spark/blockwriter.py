@@ -2,7 +2,7 @@
 
 This runs in Spark's Python workers, on rows that arrive sorted by file and group, and holds one block at a time. What a
 block's union vector says is worked out from the very rows that were written, never from the plan of the layout: a bit
-is 0 only if no row that went into the file has it.
+is 0 only if no row that went into the file has it. Its other synopses are made of the same rows while they are at hand.
 
 A file has a unique name and is not part of the table until it is committed. A task that fails or is run twice leaves a
 file that no one refers to.
@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +30,12 @@ from sidestep.layout.vectors import words_for
 from sidestep.predicate import DataType
 from sidestep.spark.encodings import Encodings, choose_encodings
 from sidestep.store.blockcolumn import BLOCK
-from sidestep.store.blocks import block_summaries, with_layout
+from sidestep.store.blocks import block_summaries, synopsis_arrays, with_layout
 from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.deltastats import delta_stats
 from sidestep.store.files import Location, locate, stat
 from sidestep.store.folder import NULL_PARTITION
+from sidestep.synopsis.making import Making, block_synopses
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""
@@ -61,6 +63,8 @@ class BlockTarget:
     """How many features there are."""
     features_id: str | None = None
     partition_columns: tuple[str, ...] = ()
+    making: Making = field(default_factory=Making)
+    """What blocks get beside zone maps."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -172,11 +176,17 @@ class _Writing:
         self.path = _new_path(self.partition)
         self.rows = 0
         self.unions: list[Words] = []
+        self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._synopsized()}
         self.groups = 0
         self._gathered: list[pa.RecordBatch] = []
         self._count = 0
         self._sizes: list[int] | None = None
         self._begin_group()
+
+    def _synopsized(self) -> Iterator[str]:
+        for name, type in self.target.columns.items():
+            if self.target.making.recipe(name, type):
+                yield name
 
     def _begin_group(self) -> None:
         """Know the sizes of the blocks to come, last first, where the plan knows them."""
@@ -225,6 +235,8 @@ class _Writing:
         columns = [_as(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
+        for name, made in self.synopses.items():
+            made.append(block_synopses(name, self.target.columns[name], written[name], self.target.making))
         if not self.rows:
             self._open(written)
         self._writer.write_table(self._encodings(written).arranged(written), row_group_size=size)
@@ -267,6 +279,9 @@ class _Writing:
         index = block_summaries(locate(self.target.root), file, self.target.columns, log_times=True)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
+        for name, made in self.synopses.items():
+            for column, array in synopsis_arrays(name, self.target.columns[name], made, self.target.making).items():
+                index = index.append_column(column, array)
         vectors = to_bytes(np.stack(self.unions), self.target.features) if self.target.features else None
         index = with_layout(
             index, vectors or [None] * len(self.unions), self.target.features_id if vectors else None, self.plan.unit

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 from sidestep.spark.functions import PythonFunctions
 
-SOURCES = ("PythonFunctions", "PlanWriter", "FileIndexes", "BlockFilter", "PruneRule", "Inspector")
+SOURCES = ("PythonFunctions", "FileIndexes", "BoundFilter", "PlanWriter", "BlockFilter", "PruneRule", "Inspector")
 ON_DEMAND = ("LogAnalyzer", "Recorder")
 """Compiled when first asked for: they see all of the others, and most sessions need neither."""
 SUPPORTED_SPARK = ("4.3",)

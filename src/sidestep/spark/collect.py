@@ -18,6 +18,8 @@ from sidestep.spark.workers import same_interpreter
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.update import update_index
+from sidestep.synopsis.making import Asked, Making
+from sidestep.synopsis.recipe import Recipes
 
 Progress = Callable[[int, int], None]
 """Told (files done, files in all) while the job runs."""
@@ -31,23 +33,30 @@ def index(
     columns: Sequence[str] | None = None,
     index_dir: str | None = None,
     footers: bool = True,
+    recipes: Recipes | None = None,
+    rates: Mapping[str, float] | None = None,
+    asked: Asked | None = None,
+    rebuild: bool = False,
     progress: Progress | None = None,
 ) -> IndexStatus:
-    """Index the table at a path (or of a name in the catalog): zone maps of each row group of its files.
+    """Index the table at a path (or of a name in the catalog): zone maps of each row group of its files, and more.
 
     All columns of an ordered type are indexed, or those named. Files whose entries are up to date are left alone, so
     after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
-    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
+    known writers leave in Parquet footers. ``recipes`` are all that columns get beside zone maps; without, new files
+    get what the others have. ``rates`` are the false positives expected of that, to be remembered; ``asked`` is what
+    the workload asks of columns; ``rebuild`` makes everything anew. The index goes to ``_sidestep`` in the table's
+    folder, or to ``index_dir``.
     """
     path = resolve(spark, table)
     snapshot = read_snapshot(path)
     wanted = column_types(spark, snapshot, path, columns)
     sources = Sources(footers=footers)
 
-    def run(files: Sequence[DataFile]) -> Iterable[pa.Table | DamagedFile | None]:
-        return summarize_on_spark(spark, snapshot, files, wanted, sources, progress)
+    def run(files: Sequence[DataFile], making: Making) -> Iterable[pa.Table | DamagedFile | None]:
+        return summarize_on_spark(spark, snapshot, files, wanted, sources, progress, making)
 
-    update_index(snapshot, wanted, index_dir, run)
+    update_index(snapshot, wanted, index_dir, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
     return store_status(snapshot, index_dir)
 
 
@@ -86,6 +95,7 @@ def summarize_on_spark(
     columns: Mapping[str, DataType],
     sources: Sources,
     progress: Progress | None,
+    making: Making | None = None,
 ) -> list[pa.Table | DamagedFile | None]:
     """The index rows of each file, read by Spark's executors; large files first, so that no core waits at the end."""
     if not files:
@@ -98,7 +108,7 @@ def summarize_on_spark(
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
-            yield from _summarize_share(root, share, wanted, sources, log_times)
+            yield from _summarize_share(root, share, wanted, sources, log_times, making)
 
     with same_interpreter(context):
         done = context.parallelize(shares, tasks).mapPartitions(work)
@@ -107,13 +117,18 @@ def summarize_on_spark(
 
 
 def _summarize_share(
-    root: str, files: Sequence[DataFile], columns: Mapping[str, DataType], sources: Sources, log_times: bool
+    root: str,
+    files: Sequence[DataFile],
+    columns: Mapping[str, DataType],
+    sources: Sources,
+    log_times: bool,
+    making: Making | None,
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)
     for file in files:
         try:
-            table = block_summaries(location, file, columns, sources, log_times=log_times)
+            table = block_summaries(location, file, columns, sources, making=making, log_times=log_times)
         except DamagedFile as problem:
             yield str(problem)
             continue

@@ -14,13 +14,17 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.algebra import Other, walk
+from sidestep.prune.drawing import labels
+from sidestep.prune.induced import Induced
 from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import OpenIndex
 from sidestep.spark.plan_reader import read_plan
-from sidestep.spark.planner import ScanDecision
+from sidestep.spark.planner import Decisions, ScanDecision, asking
 from sidestep.spark.session import Enabled, session_at_hand, state_of
 from sidestep.synopsis import Mask, explain_skips
+
+INDUCED = "induced predicate"
 
 
 def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explanation:
@@ -38,11 +42,20 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     parsed = read_plan(inspector.describe(execution.optimizedPlan()))
     state = state_of(spark)
     notes = list(_notes(spark, state))
-    working = state if state is not None and not notes else None
     scans = list(inspector.scans(execution.executedPlan()))
-    return Explanation(
-        tuple(_reports(inspector, working, parsed, scans)), tuple(notes), state.last_problem if state else ""
-    )
+    if state is None or notes:
+        return Explanation(tuple(_reports(inspector, None, parsed, scans, None)), tuple(notes))
+    decided = decisions_for(state, execution.optimizedPlan(), parsed)
+    reports = tuple(_reports(inspector, state, parsed, scans, decided))
+    return Explanation(reports, tuple(notes), state.last_problem, decided.induced)
+
+
+def decisions_for(state: Enabled, plan: Any, query: Query) -> Decisions:
+    """What the rule decides about an optimized plan, which ``query`` describes."""
+    switched = str(state.spark.conf.get("spark.sidestep.induced", "true")).lower() == "true"
+    options = state.planner.options
+    options = options if switched else replace(options, derive=False)
+    return state.planner.decide(query, asking(lambda scans: str(state.rule.completeIn(plan, scans))), options)
 
 
 def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
@@ -52,14 +65,16 @@ def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
         yield "spark.sidestep.enabled is not true, so nothing is skipped: SET spark.sidestep.enabled=true."
 
 
-def _reports(inspector: Any, state: Enabled | None, query: Query, scans: list[Any]) -> Iterator[ScanReport]:
+def _reports(
+    inspector: Any, state: Enabled | None, query: Query, scans: list[Any], decided: Decisions | None
+) -> Iterator[ScanReport]:
     filters: dict[str, list[ScanFilter]] = {}
     for found in scan_filters(query):
         filters.setdefault(found.scan.key, []).append(found)
     for places in filters.values():
         scan = places[0].scan
         executed = _execution_of(inspector, scan, scans)
-        yield _report(inspector, state, places, executed)
+        yield _report(inspector, state, places, executed, decided)
     for plan in query.plans:
         for operator in walk(plan):
             if isinstance(operator, Other) and operator.reason is not None:
@@ -79,7 +94,9 @@ def _execution_of(inspector: Any, scan: Scan, scans: list[Any]) -> Any:
     return None
 
 
-def _report(inspector: Any, state: Enabled | None, places: list[ScanFilter], executed: Any) -> ScanReport:
+def _report(
+    inspector: Any, state: Enabled | None, places: list[ScanFilter], executed: Any, decided: Decisions | None
+) -> ScanReport:
     scan = places[0].scan
     root = scan.roots[0] if scan.roots else ""
     indexes = state.planner.covering(scan) if state is not None and scan.reason is None else []
@@ -102,17 +119,25 @@ def _report(inspector: Any, state: Enabled | None, places: list[ScanFilter], exe
     if listed[0] > selected[0]:
         gone, size = listed[0] - selected[0], listed[1] - selected[1]
         report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
-    decisions = {found.index.id: found for found in state.planner.decide(places)} if state and reason is None else {}
+    mine = (found for found in decided.scans if found.scan.key == scan.key) if decided and reason is None else ()
+    decisions = {found.index.id: found for found in mine}
     for number, index in enumerate(indexes):
         of_listed, of_selected = (_bits(lines[4 + 2 * number + i], len(index.index.files)) for i in (0, 1))
-        report = _with_blocks(report, index, decisions.get(index.id), of_listed, of_selected)
-    if not any(place.conjuncts for place in places) and reason is None:
+        induced = decided.induced if decided is not None else None
+        report = _with_blocks(report, index, decisions.get(index.id), induced, of_listed, of_selected)
+    filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
+    if not filtered and reason is None:
         report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
     return report
 
 
 def _with_blocks(
-    report: ScanReport, index: OpenIndex, decision: ScanDecision | None, listed: Mask, selected: Mask
+    report: ScanReport,
+    index: OpenIndex,
+    decision: ScanDecision | None,
+    induced: Induced | None,
+    listed: Mask,
+    selected: Mask,
 ) -> ScanReport:
     """Adds the row groups and rows of the files that one index knows, and who skipped what of them."""
     blocks = index.index.map
@@ -144,7 +169,29 @@ def _with_blocks(
             reasons.append(
                 Reason(sql(skip.condition), skip.synopsis, amount.files, amount.blocks, amount.bytes, skip.reason)
             )
+    gone = decision.static & ~decision.kept & selected[file_of]
+    if gone.any() and induced is not None:
+        before = decision.catalog.files_kept(decision.static) & selected
+        files = before & decision.skipped_files
+        reasons.append(
+            Reason(
+                asked_by_joins(induced, decision.scan.key),
+                INDUCED,
+                int(files.sum()),
+                int(gone.sum()),
+                int(blocks.bytes[files[file_of] & decision.static].sum()),
+            )
+        )
     return report.with_reasons(*reasons)
+
+
+def asked_by_joins(induced: Induced, key: str) -> str:
+    """Which columns of a scan other tables narrowed, and which tables those were."""
+    name = labels(induced.nodes)
+    mine = {node.id for node in induced.nodes if node.scan is not None and node.scan.key == key}
+    useful = [dip for dip in induced.dips if dip.target in mine and dip.removed]
+    texts = (f"{dip.column.name} as in {name[dip.origin]}.{dip.origin_column.name}" for dip in useful)
+    return ", ".join(dict.fromkeys(texts)) or "what it is joined with gives no row"
 
 
 def _bits(text: str, count: int) -> Mask:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
+from sidestep.spark.blockmaking import new_blocks
 from sidestep.spark.blockwriter import RESERVED, BlockTarget
 from sidestep.spark.choose import choose_layout
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
@@ -32,6 +33,8 @@ from sidestep.store.index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.logentry import foreign_types
 from sidestep.store.transaction import AddedFile, Conflict, check_writable, commit, with_retries
+from sidestep.synopsis.making import Making
+from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.featureset import FeatureSet
 
 OPERATION = "OPTIMIZE"
@@ -77,6 +80,7 @@ def load(
     order: Sequence[str] | None = None,
     unit_rows: int | None = None,
     file_bytes: int | None = None,
+    recipes: Recipes | None = None,
     index_dir: str | None = None,
     progress: Progress | None = None,
 ) -> LoadReport:
@@ -91,7 +95,8 @@ def load(
     ``by`` cuts the table into units that are laid out one by one: a column or an expression, such as
     ``date_trunc('MONTH', o_orderdate)``. Without it, units are slices of ``unit_rows`` rows. ``order`` names columns
     that blocks are to be narrow in. With a log, what is not given is chosen by what its queries would read of a sample
-    (:func:`sidestep.advise` tells what to expect). The old version of the table stays readable; what others append
+    (:func:`sidestep.advise` tells what to expect). ``recipes`` are the synopses that columns get beside zone maps, in
+    place of those that the table had before. The old version of the table stays readable; what others append
     meanwhile stays in the table as it is.
     """
     if features is not None and log is not None:
@@ -110,7 +115,8 @@ def load(
         found = read_source(quiet, name or source, path)
         with watch.stage("analyze"):
             checked, spec = _decided(quiet, found, wishes, folder)
-        return _laid_out(found, destination, folder, checked, spec, watch)
+        making = new_blocks(found.snapshot, found.types, folder, spec.min_size, recipes)
+        return _laid_out(found, destination, folder, checked, spec, making, watch)
 
     return with_retries(work)
 
@@ -249,7 +255,13 @@ def _check_order(source: Source, column: str) -> None:
 
 
 def _laid_out(
-    source: Source, root: Location, folder: Location, checked: CheckedFeatures, spec: LayoutSpec, watch: Watch
+    source: Source,
+    root: Location,
+    folder: Location,
+    checked: CheckedFeatures,
+    spec: LayoutSpec,
+    making: Making,
+    watch: Watch,
 ) -> LoadReport:
     partitions = source.partition_columns
     data = [field for field in source.schema.fields if field.name not in partitions]
@@ -261,6 +273,7 @@ def _laid_out(
         features=len(checked.features),
         features_id=spec.features,
         partition_columns=partitions,
+        making=making,
     )
     done = organize(
         source.rows,
@@ -284,7 +297,7 @@ def _laid_out(
             save_features(folder, checked.features)
         save_layout(folder, spec)
         if done.files:
-            append_blocks(folder, [file.index for file in done.files], source.types)
+            append_blocks(folder, [file.index for file in done.files], source.types, making)
     with watch.stage("commit"):
         try:
             version = _committed(source, root, done)

@@ -37,6 +37,7 @@ from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.features import save_features
 from sidestep.store.layoutfile import load_layout, save_layout
 from sidestep.store.transaction import with_retries
+from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.featureset import FeatureSet
 
 ENOUGH_BLOCKS = 4
@@ -96,6 +97,7 @@ def optimize(
     where: str | None = None,
     all: bool = False,
     enough: int | None = None,
+    recipes: Recipes | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> OptimizeReport:
@@ -103,13 +105,14 @@ def optimize(
     for those.
 
     ``where`` limits it to files that may hold rows for which a condition is TRUE, such as one partition's; ``enough``
-    is how many new rows of a unit are worth a layout. See this module for what is organized when.
+    is how many new rows of a unit are worth a layout. See this module for what is organized when. What is written gets
+    the synopses that the table has, or those that ``recipes`` name.
     """
     root = find_table(spark, table)
     quiet = quiet_session(spark)
     watch = Watch(spark.sparkContext, progress)
     given = FeatureSet.load(features) if isinstance(features, str | os.PathLike) else features
-    state = read_state(quiet, root, index_dir, features=given)
+    state = read_state(quiet, root, index_dir, features=given, recipes=recipes)
     anew = by is not None and by != state.spec.by
     spec = replace(state.spec, by=by) if anew else state.spec
     if spec.by is not None:
@@ -250,7 +253,7 @@ def _organize_batch(
     watch: Watch,
 ) -> _Batch | None:
     """One batch, on the newest version: of its files, those that are still part of the table."""
-    state = read_state(spark, root, index_dir, spec=decided.spec, checked=decided.checked)
+    state = read_state(spark, root, index_dir, spec=decided.spec, checked=decided.checked, recipes=decided.recipes)
     live = {file.key for file in state.snapshot.files}
     held = [file for file in files if file.key in live]
     if not held:

@@ -32,7 +32,21 @@ from sidestep.predicate import (
     parse_type,
 )
 from sidestep.predicate.nodes import comparable
-from sidestep.prune import Filter, Join, JoinType, Operator, Other, Project, Query, Scan
+from sidestep.predicate.types import BOOLEAN
+from sidestep.prune import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Operator,
+    Other,
+    Project,
+    Query,
+    Scan,
+    Union,
+    Window,
+)
 
 JOIN_TYPES = {
     "INNER": JoinType.INNER,
@@ -46,8 +60,15 @@ JOIN_TYPES = {
 }
 MATCHES = {"prefix": MatchKind.PREFIX, "suffix": MatchKind.SUFFIX, "contains": MatchKind.CONTAINS}
 COMPARISONS = {op.value: op for op in Op}
-ROW_BY_ROW = frozenset({"BatchEvalPython", "ArrowEvalPython"})
-"""Operators that add columns to each row and change nothing else."""
+PASSING = frozenset(
+    {
+        *("Project", "BatchEvalPython", "ArrowEvalPython", "Generate", "Expand"),
+        *("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "SubqueryAlias", "ResolvedHint"),
+    }
+)
+"""Operators that add columns, drop some, repeat or order rows, and pass on what they do not touch."""
+WINDOWS = frozenset({"Window", "WindowGroupLimit"})
+LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 UNKNOWN = DataType(Kind.OTHER)
 
 
@@ -58,27 +79,31 @@ def read_plan(text: str) -> Query:
 
 def read_document(document: dict[str, Any]) -> Query:
     """The same, of a text that has been read as JSON."""
-    reader = _Reader(document["depends"], list(document["plans"]))
+    reader = _Reader(document["depends"])
     return Query(tuple(reader.operator(plan) for plan in document["plans"]))
 
 
+Scope = dict[int, Column | Cast]
+"""What the numbers of columns mean at one place of a plan: the column of a scan or a union, or a cast of one."""
+
+
 class _Reader:
-    def __init__(self, depends: str, plans: list[Any]) -> None:
+    """Reads operators from the leaves up; ``scope`` is what numbers mean to the operator at hand.
+
+    A number may mean different things at different places: a union passes on the columns of all its inputs under the
+    numbers of the first one's.
+    """
+
+    def __init__(self, depends: str) -> None:
         self.depends = depends
-        self.columns: dict[int, Column | Cast] = {}
-        for node in (node for plan in plans for node in _bottom_up(plan)):
-            if node["op"] == "scan":
-                for number, _, type_text in node["columns"]:
-                    self.columns[number] = Column(str(number), parse_type(type_text))
-            elif node["op"] == "Project":
-                for number, source in node["columns"]:
-                    renamed = self.operand(source) if source is not None and source[0] != "l" else None
-                    if isinstance(renamed, Column | Cast):
-                        self.columns.setdefault(number, renamed)
+        self.scope: Scope = {}
+        self.unions = 0
 
     def operator(self, node: dict[str, Any]) -> Operator:
+        """The operator of a node; afterwards ``scope`` is what its parent sees."""
         name, random = node["op"], node.get("random", False)
         if name == "scan":
+            self.scope = {number: Column(str(number), parse_type(kind)) for number, _, kind in node["columns"]}
             return Scan(
                 key=node["ids"],
                 table=node["table"],
@@ -89,16 +114,65 @@ class _Reader:
                 partitions=frozenset(node["partitions"]),
                 reason=node.get("reason"),
             )
-        below = tuple(self.operator(child) for child in node.get("in", ()))
+        below, scopes = [], []
+        for child in node.get("in", ()):
+            below.append(self.operator(child))
+            scopes.append(self.scope)
+        self.scope = (
+            scopes[0] if len(scopes) == 1 else {number: what for each in scopes for number, what in each.items()}
+        )
         if name == "Filter":
             return Filter(self.predicate(node["if"]), below[0], random)
-        if name == "Project" or name in ROW_BY_ROW:
+        if name in PASSING:
+            if "columns" in node:
+                self.scope = self._given(node["columns"])
             return Project(below[0], random)
         if name == "Join":
-            kind = JOIN_TYPES.get(node["type"], JoinType.OTHER)
-            condition = self.predicate(node["if"]) if "if" in node else None
-            return Join(kind, below[0], below[1], condition, random)
-        return Other(name, below, random, node.get("reason"), node.get("about", ""))
+            return self._join(node, below[0], below[1], scopes[0], random)
+        if name == "Aggregate":
+            groups = self._plain(node["groups"])
+            self.scope = self._given(node["columns"])
+            return Aggregate(groups, below[0], random, node.get("grouped", True))
+        if name in WINDOWS:
+            return Window(self._plain(node["partition"]), below[0], random)
+        if name in LIMITS:
+            return Limit(below[0], random)
+        if name == "Union":
+            return self._union(node, below, scopes, random)
+        return Other(name, tuple(below), random, node.get("reason"), node.get("about", ""))
+
+    def _join(self, node: dict[str, Any], left: Operator, right: Operator, of_left: Scope, random: bool) -> Join:
+        kind = JOIN_TYPES.get(node["type"], JoinType.OTHER)
+        condition = self.predicate(node["if"]) if "if" in node else None
+        exists = node.get("exists")
+        if kind in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE):
+            self.scope = of_left
+        if exists is not None:
+            self.scope = {**self.scope, exists: Column(str(exists), BOOLEAN)}
+        return Join(kind, left, right, condition, random, None if exists is None else str(exists))
+
+    def _union(self, node: dict[str, Any], below: list[Operator], scopes: list[Scope], random: bool) -> Union:
+        # Spark numbers the result's columns as the first input's; a number of their own tells the two apart.
+        self.unions += 1
+        columns = tuple(Column(f"{number}u{self.unions}", parse_type(kind)) for number, kind in node["columns"])
+        outputs = tuple(
+            tuple(scope.get(number) for number in put) for scope, put in zip(scopes, node["outputs"], strict=True)
+        )
+        self.scope = {number: column for (number, _), column in zip(node["columns"], columns, strict=True)}
+        return Union(tuple(below), columns, outputs, random)
+
+    def _given(self, columns: list[Any]) -> Scope:
+        """What the columns that an operator gives mean above it; a computed one means nothing."""
+        found: Scope = {}
+        for number, source in columns:
+            renamed = self.operand(source) if source is not None and source[0] != "l" else None
+            if isinstance(renamed, Column | Cast):
+                found[number] = renamed
+        return found
+
+    def _plain(self, numbers: list[int]) -> frozenset[str]:
+        found = (self.scope.get(number) for number in numbers)
+        return frozenset(each.name for each in found if isinstance(each, Column))
 
     # ---- predicates
 
@@ -158,9 +232,9 @@ class _Reader:
     def operand(self, e: list[Any]) -> Column | Cast | Literal | None:
         match e:
             case ["a", number]:
-                return self.columns.get(number)
+                return self.scope.get(number)
             case ["cast", number, type_text]:
-                source = self.columns.get(number)
+                source = self.scope.get(number)
                 return Cast(source, parse_type(type_text)) if isinstance(source, Column) else None
             case ["l", type_text, value]:
                 kind = parse_type(type_text)
@@ -169,7 +243,7 @@ class _Reader:
 
     def _bases(self, numbers: list[int]) -> Iterator[Column]:
         for number in numbers:
-            source = self.columns.get(number)
+            source = self.scope.get(number)
             yield source.column if isinstance(source, Cast) else source or Column(str(number), UNKNOWN)
 
     def _mentioned(self, e: list[Any]) -> Iterator[Column]:
@@ -193,9 +267,3 @@ def literal_value(value: Any, kind: DataType) -> Value:
     if not isinstance(value, bool | int | str):
         raise TypeError(f"a literal of type {kind} cannot be {value!r}")
     return value
-
-
-def _bottom_up(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for child in node.get("in", ()):
-        yield from _bottom_up(child)
-    yield node

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from sidestep.prune.induced import Options
 from sidestep.spark.bridge import Bridge, check_session
 from sidestep.spark.indexes import Indexes
 from sidestep.spark.planner import Planner
@@ -20,14 +21,14 @@ _lock = threading.RLock()
 class Enabled:
     """sidestep at work in one session; as a context manager, until the end of the block."""
 
-    def __init__(self, spark: SparkSession, index_dir: str | None, record: str | None) -> None:
+    def __init__(self, spark: SparkSession, index_dir: str | None, record: str | None, induced: bool) -> None:
         self.spark = spark
-        self.index_dir = index_dir
-        self.record = record
+        self.arguments = (index_dir, record, induced)
         self.bridge = Bridge(spark)
         self.inspector = self.bridge.factory()
-        self.planner = Planner()
+        self.planner = Planner(options=Options(derive=induced))
         self.rule: Any = self.inspector.rule(self.planner)
+        self.planner.complete = self.rule.complete
         self.planner.indexes = Indexes(self.rule, index_dir)
         self.recorder = Recorder(spark, record).start() if record is not None else None
         self.inspector.install(spark._jsparkSession, self.rule, True)
@@ -64,23 +65,27 @@ def session_key(spark: SparkSession) -> str:
     return str(spark._jsparkSession.sessionUUID())
 
 
-def enable(spark: SparkSession, *, index_dir: str | None = None, record: str | None = None) -> Enabled:
+def enable(
+    spark: SparkSession, *, index_dir: str | None = None, record: str | None = None, induced: bool = True
+) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 
     Queries, SQL or DataFrame, stay as they are; tables without an index too. ``index_dir`` is where indexes are if not
-    in the tables' own ``_sidestep`` folders; ``record`` is a file to note the queries in (see ``sidestep.record``).
+    in the tables' own ``_sidestep`` folders; ``record`` is a file to note the queries in (see ``sidestep.record``);
+    without ``induced``, tables are skipped by the query's own predicates alone, not by those that joins induce.
     Calling it again with the same arguments changes nothing, with others these take effect. A session made by
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
-    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL.
+    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL (``spark.sidestep.induced=false`` for induced
+    predicates alone).
     """
     check_session(spark)
     with _lock:
         current = _enabled.get(session_key(spark))
-        if current is not None and (current.index_dir, current.record) == (index_dir, record):
+        if current is not None and current.arguments == (index_dir, record, induced):
             return current
         if current is not None:
             current.disable()
-        state = Enabled(spark, index_dir, record)
+        state = Enabled(spark, index_dir, record, induced)
         _enabled[session_key(spark)] = state
         return state
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
+from sidestep.spark.blockmaking import more_blocks
 from sidestep.spark.blockwriter import RESERVED, BlockTarget, WrittenFile
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.relation import resolve
@@ -30,6 +31,7 @@ from sidestep.store.files import delete
 from sidestep.store.layoutfile import LayoutSpec, load_layout
 from sidestep.store.transaction import AddedFile, Conflict, commit
 from sidestep.store.writable import check_writable
+from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.featureset import FeatureSet
 
 
@@ -44,6 +46,8 @@ class TableState:
     spec: LayoutSpec
     checked: CheckedFeatures
     target: BlockTarget
+    recipes: Recipes | None = None
+    """What columns of new files are to have beside zone maps, if that is not what the table has."""
 
     @property
     def root(self) -> Location:
@@ -87,10 +91,11 @@ def read_state(
     spec: LayoutSpec | None = None,
     features: FeatureSet | None = None,
     checked: CheckedFeatures | None = None,
+    recipes: Recipes | None = None,
 ) -> TableState:
     """The newest version of a table and its layout.
 
-    ``spec`` and ``features`` are taken instead of the stored ones, and ``checked`` if that was done before.
+    ``spec``, ``features`` and ``recipes`` are taken instead of the stored ones, ``checked`` if that was done before.
     """
     snapshot = read_delta(root)
     index = open_index(root, index_dir)
@@ -111,8 +116,9 @@ def read_state(
         features=count,
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,
+        making=more_blocks(index, zone_columns(inside), recipes),
     )
-    return TableState(snapshot, index, schema, spec, checked, target)
+    return TableState(snapshot, index, schema, spec, checked, target, recipes)
 
 
 def _check_names(root: Location, schema: StructType) -> None:
@@ -168,7 +174,7 @@ def finish(
     folder = state.index.folder
     if state.features_id is not None:
         save_features(folder, state.checked.features)
-    append_blocks(folder, [file.index for file in written], state.target.columns)
+    append_blocks(folder, [file.index for file in written], state.target.columns, state.target.making)
     assert state.snapshot.schema is not None
     try:
         version = commit(

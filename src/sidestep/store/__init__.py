@@ -1,10 +1,11 @@
 """What is on disk? The files of a table, the blocks in them, and the index that remembers what those contain."""
 
-from sidestep.store.blocks import Sources, block_summaries, with_layout
+from sidestep.store.blocks import block_summaries, with_layout
 from sidestep.store.compaction import append_blocks, compact
 from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.features import load_features, save_features
 from sidestep.store.files import Location, locate
+from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.indexfile import index_folder
 from sidestep.store.settle import settle

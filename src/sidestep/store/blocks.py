@@ -20,29 +20,30 @@ columns have default values other than NULL (Spark's ``EXISTS_DEFAULT``) must no
 
 The hidden column ``_block`` has no zone map; where it is constant, its value is the row group's block id. What else a
 layout knows of the blocks it made comes from who made them: :func:`with_layout`.
+
+Other synopses (:mod:`sidestep.synopsis.making`) need the values themselves, as every session reads them. Where a zone
+map is unknown or had to be widened they are unknown, and say nothing.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
 from sidestep.store.blockcolumn import BLOCK
-from sidestep.store.calendar import widen_for_calendar
 from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.files import Location, open_file, stat
+from sidestep.store.filescan import Scan, Sources
 from sidestep.store.folder import partition_of
-from sidestep.store.leaf import Leaf, Reading, leaves_of, reading_of
-from sidestep.store.writers import Writer, writer_of
+from sidestep.store.leaf import leaves_of
+from sidestep.store.writers import writer_of
+from sidestep.synopsis.making import Making
 from sidestep.synopsis.stored import stored_type
-from sidestep.synopsis.summary import UNKNOWN, ColumnSummary, summarize
 
 KEYS = pa.schema(
     [
@@ -71,16 +72,6 @@ j // 8; ``features`` the id of the feature set that the vector is about; ``unit`
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where zone maps may come from."""
-
-    footers: bool = True
-    """Believe the footers of known writers; False reads all data."""
-    float_footers: bool = False
-    """Take float bounds from footers as well. NaN is then unknown, and filters that NaN satisfies skip nothing."""
-
-
 def zone_map_columns(column: str, type: DataType) -> dict[str, pa.DataType]:
     """The index columns of one table column, with their Arrow types; none for block ids or a type without an order."""
     bound = stored_type(type)
@@ -98,9 +89,12 @@ def block_summaries(
     columns: Mapping[str, DataType],
     sources: Sources | None = None,
     *,
+    making: Making | None = None,
     log_times: bool = False,
 ) -> pa.Table | None:
     """The index rows of one data file, in row-group order; None if the file is gone or is not the one that was listed.
+
+    Columns have zone maps, and those that ``making`` has a recipe for the other synopses that it names.
 
     The file is stat-ed before and after: rows that describe a file half old and half new must never carry a key that
     matches. With ``log_times`` (Delta) the key's time is the log's, and only the size is compared to the listing.
@@ -113,7 +107,7 @@ def block_summaries(
     try:
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-            table = _table_of(file, parquet, columns, sources or Sources())
+            table = _table_of(file, parquet, columns, sources or Sources(), making or Making())
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -125,7 +119,9 @@ def block_summaries(
     return table if stat(location) == before else None
 
 
-def _table_of(file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources) -> pa.Table:
+def _table_of(
+    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, making: Making
+) -> pa.Table:
     footer = parquet.metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     rows = [group.num_rows for group in groups] or [0]
@@ -143,22 +139,34 @@ def _table_of(file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, Dat
     for name, value in _certain_partition(file):
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
-    scan = _Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
+    scan = Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
     partition = {name for name, _ in file.partition}
     for column, type in columns.items():
         if column in partition:
             continue  # Spark takes the folder's value, whatever the file says
         index_columns = zone_map_columns(column, type)
-        if index_columns:
-            summaries = scan.summaries(column, type)
+        if not index_columns:
+            continue
+        summaries, synopses = scan.column(column, type, making)
         for name, arrow in index_columns.items():
             part = name.partition(":")[0]
             fields.append(pa.field(name, arrow))
             arrays.append(pa.array([getattr(summary, part) for summary in summaries], arrow))
+        for name, array in synopsis_arrays(column, type, synopses, making).items():
+            fields.append(pa.field(name, array.type))
+            arrays.append(array)
     if BLOCK in scan.leaves and BLOCK not in partition:
         fields.append(LAYOUT.field("block"))
         arrays.append(pa.array(scan.block_ids(), pa.int32()))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def synopsis_arrays(
+    column: str, type: DataType, synopses: Sequence[Mapping[str, Any]], making: Making
+) -> dict[str, pa.Array]:
+    """The index columns of what :func:`~sidestep.synopsis.making.block_synopses` made of each block in turn."""
+    wanted = making.columns(column, type)
+    return {name: pa.array([found.get(name) for found in synopses], arrow) for name, arrow in wanted.items()}
 
 
 def with_layout(rows: pa.Table, unions: Sequence[bytes | None], features: str | None, unit: str | None) -> pa.Table:
@@ -189,79 +197,6 @@ def with_layout(rows: pa.Table, unions: Sequence[bytes | None], features: str | 
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """One open file, and what is needed to summarize any of its columns."""
-
-    parquet: pq.ParquetFile
-    leaves: Mapping[str, Leaf | None]
-    writer: Writer
-    rows: Sequence[int]
-    sources: Sources
-
-    def summaries(self, column: str, type: DataType) -> list[ColumnSummary]:
-        """The column's zone map in each row group."""
-        alike = [name for name in self.leaves if name.lower() == column.lower()]
-        if not alike:
-            return [_without_values(rows, type) for rows in self.rows]
-        leaf = self.leaves[column] if alike == [column] else None
-        reading = reading_of(leaf, type) if leaf is not None else None
-        if leaf is None or reading is None:
-            return [UNKNOWN for _ in self.rows]
-        return [self._summary(leaf, reading, type, group) for group in range(len(self.rows))]
-
-    def block_ids(self) -> list[int | None]:
-        """The one value that the hidden column has in each row group; None where there is no such value.
-
-        Only a plain INT32 column counts: a condition on ids has to mean the same to Parquet's statistics and to Spark.
-        """
-        leaf = self.leaves[BLOCK]
-        if leaf is None or (leaf.physical, leaf.logical) != ("INT32", "NONE"):
-            return [None for _ in self.rows]
-        return [_single(found) for found in self.summaries(BLOCK, INTEGER)]
-
-    def _summary(self, leaf: Leaf, reading: Reading, type: DataType, group: int) -> ColumnSummary:
-        if self.rows[group] == 0:
-            return _without_values(0, type)
-        summary = self._from_footer(leaf, reading, type, group) or self._from_data(leaf, type, group)
-        if summary.nulls == self.rows[group]:
-            return summary
-        if reading.within is not None and not _inside(summary, reading.within):
-            return UNKNOWN
-        return widen_for_calendar(summary, type.kind, self.writer, int96=leaf.int96)
-
-    def _from_footer(self, leaf: Leaf, reading: Reading, type: DataType, group: int) -> ColumnSummary | None:
-        floating = type.kind in FLOATING
-        if reading.from_footer is None or not self.sources.footers or not self.writer.believed(leaf.physical):
-            return None
-        if floating and not self.sources.float_footers:
-            return None
-        chunk = self.parquet.metadata.row_group(group).column(leaf.position)
-        statistics = chunk.statistics
-        rows = self.rows[group]
-        if statistics is None or not statistics.has_null_count or chunk.num_values != rows:
-            return None
-        nulls = statistics.null_count
-        if nulls == rows:
-            return _without_values(rows, type)
-        if not statistics.has_min_max or not 0 <= nulls < rows:
-            return None
-        low, high = statistics.min_raw, statistics.max_raw
-        if floating and (math.isnan(low) or math.isnan(high)):
-            return None
-        lower, upper = reading.from_footer(low, True), reading.from_footer(high, False)
-        if lower is not None and upper is not None and lower > upper:  # type: ignore[operator]
-            return None  # no order that could be right
-        return ColumnSummary(lower, upper, nulls)
-
-    def _from_data(self, leaf: Leaf, type: DataType, group: int) -> ColumnSummary:
-        table = self.parquet.read_row_group(group, columns=[leaf.name], use_threads=False)
-        position = table.schema.get_field_index(leaf.name)
-        if position < 0 or table.num_rows != self.rows[group]:
-            return UNKNOWN
-        return summarize(_as_stored(table.column(position), leaf), type)
-
-
 def _certain_partition(file: DataFile) -> Partition:
     """The partition values that do not depend on how the table is read.
 
@@ -270,33 +205,3 @@ def _certain_partition(file: DataFile) -> Partition:
     """
     spelled = dict(partition_of(file.path))
     return tuple((name, value) for name, value in file.partition if spelled.get(name, value) == value)
-
-
-def _without_values(rows: int, type: DataType) -> ColumnSummary:
-    return ColumnSummary(nulls=rows, nan=False if type.kind in FLOATING else None)
-
-
-def _as_stored(array: pa.ChunkedArray, leaf: Leaf) -> pa.ChunkedArray:
-    """The values as Parquet has them, where an embedded Arrow schema dressed them up as something else."""
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = pa.chunked_array([chunk.storage for chunk in array.chunks], array.type.storage_type)
-    if pa.types.is_string(array.type):
-        return array.cast(pa.binary())  # bytes that are not UTF-8 are values as well
-    if pa.types.is_large_string(array.type):
-        return array.cast(pa.large_binary())
-    if pa.types.is_duration(array.type) and leaf.logical == "NONE":
-        return pc.cast(array, pa.int64())
-    return array
-
-
-def _single(summary: ColumnSummary) -> int | None:
-    """The value that every row has. Ids are not negative: -1 is for a block without one."""
-    lower, upper = summary.lower, summary.upper
-    return lower if summary.nulls == 0 and isinstance(lower, int) and 0 <= lower == upper else None
-
-
-def _inside(summary: ColumnSummary, within: tuple[int, int]) -> bool:
-    lower, upper = summary.lower, summary.upper
-    return isinstance(lower, int) and isinstance(upper, int) and within[0] <= lower and upper <= within[1]

@@ -19,6 +19,10 @@ from sidestep.store.datafile import Snapshot
 from sidestep.store.files import Location, delete
 from sidestep.store.index import TableIndex, open_folder
 from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
+from sidestep.store.rangetables import named_range_tables, unused_range_tables, with_range_tables
+from sidestep.store.synopses import KINDS
+from sidestep.synopsis.making import Making
+from sidestep.synopsis.recipe import Recipes
 
 YOUNG_SECONDS = 24 * 3600.0
 MOST_FILES = 8
@@ -26,12 +30,21 @@ MOST_FILES = 8
 
 
 def append_blocks(
-    folder: Location, blocks: Sequence[pa.Table], columns: Mapping[str, DataType]
+    folder: Location,
+    blocks: Sequence[pa.Table],
+    columns: Mapping[str, DataType],
+    making: Making | None = None,
+    rates: Mapping[str, float] | None = None,
 ) -> tuple[Location, ...]:
     """Add the index rows of one run as one new index file (one for each set of partition columns, should they differ).
 
+    ``making`` is what their synopses were made by: the file remembers its recipes, and what blocks left for a global
+    range table becomes one. ``rates`` are the false positives expected of columns, to be remembered with them.
     Index rows with and without a partition column must not share a file: there, NULL would be its value.
     """
+    if making is not None:
+        blocks = with_range_tables(folder, blocks, columns, making.recipes, making.asked)
+    recipes = None if making is None else making.recipes
     groups: dict[frozenset[str], list[pa.Table]] = {}
     for table in blocks:
         parts = frozenset(name for name in table.column_names if name.startswith("part:"))
@@ -39,7 +52,7 @@ def append_blocks(
     written: list[Location] = []
     for tables in groups.values():
         location = folder.child(next_name(index_names(folder)))
-        write_index_file(location, pa.concat_tables(tables, promote_options="default"), columns)
+        write_index_file(location, pa.concat_tables(tables, promote_options="default"), columns, recipes, rates)
         written.append(location)
     return tuple(written)
 
@@ -67,32 +80,45 @@ def live_files(index: TableIndex, snapshot: Snapshot, *, young: bool = True) -> 
     return live
 
 
-def compact(index: TableIndex, snapshot: Snapshot, *, always: bool = False) -> TableIndex:
+def compact(
+    index: TableIndex,
+    snapshot: Snapshot,
+    *,
+    always: bool = False,
+    recipes: Recipes | None = None,
+    rates: Mapping[str, float] | None = None,
+) -> TableIndex:
     """Merge the index into one file, without dead entries, if it has more than eight files or half of it is dead.
 
     Entries that others append meanwhile are in files of their own, which are left alone. ``always`` merges regardless,
-    and takes the snapshot at its word.
+    and takes the snapshot at its word. With new ``recipes`` it is merged as well, and holds only what those name; the
+    ``rates`` expected of them take the place of the old ones.
     """
     live = live_files(index, snapshot, young=not always)
     kept = live[index.map.file_of_block]
     entries = sum(len(blocks) for blocks in index.map.block_of_row)
     alive = sum(int(kept[blocks[blocks >= 0]].sum()) for blocks in index.map.block_of_row)
-    wasteful = len(index.index_files) > MOST_FILES or (entries > 0 and 2 * alive <= entries)
+    wasteful = recipes is not None or len(index.index_files) > MOST_FILES or (entries > 0 and 2 * alive <= entries)
     if not index.index_files or not (wasteful or always):
         return index
-    table, columns = merge(index, kept)
+    if recipes is None:
+        recipes, rates = index.decided, index.rates
+    table, columns = merge(index, kept, recipes)
     if index.unreadable:
         return index  # what cannot be read now must not be deleted
     names = [file.location.name for file in index.index_files]
     if len(table):
-        write_index_file(index.folder.child(name_after(names[-1])), table, columns)
-    for name in names:
-        delete(index.folder.child(name))
+        write_index_file(index.folder.child(name_after(names[-1])), table, columns, recipes, rates)
+    unused = unused_range_tables(index.folder, named_range_tables(table), (time.time() - YOUNG_SECONDS) * 1_000)
+    for location in [*(index.folder.child(name) for name in names), *unused]:
+        delete(location)
     return open_folder(index.folder)
 
 
-def merge(index: TableIndex, kept: npt.NDArray[np.bool_]) -> tuple[pa.Table, dict[str, DataType]]:
-    """All that a view knows of the kept blocks, as the rows of one index file."""
+def merge(
+    index: TableIndex, kept: npt.NDArray[np.bool_], recipes: Recipes | None = None
+) -> tuple[pa.Table, dict[str, DataType]]:
+    """All that a view knows of the kept blocks, as the rows of one index file; synopses as the recipes name them."""
     blocks = index.map
     where = pa.array(np.flatnonzero(kept))
     key_columns = index.files.take(pa.array(blocks.file_of_block[kept]))
@@ -109,6 +135,11 @@ def merge(index: TableIndex, kept: npt.NDArray[np.bool_]) -> tuple[pa.Table, dic
         found = index.stored_arrays(name, type)
         if found is not None:
             for column, array in found.items():
+                table = table.append_column(column, array.take(where))
+    reader = index.reader(recipes)
+    for name in (name for name in columns if name in reader.recipes):
+        for kind in KINDS:
+            for column, array in (reader.arrays(name, columns[name], kind) or {}).items():
                 table = table.append_column(column, array.take(where))
     for field in LAYOUT:
         array = getattr(index.layout, field.name).take(where)

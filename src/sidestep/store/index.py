@@ -16,14 +16,16 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
 from sidestep.store.blocks import zone_map_columns
-from sidestep.store.convert import convert_bounds, convertible
 from sidestep.store.datafile import DataFile
 from sidestep.store.files import Location, locate
 from sidestep.store.indexfile import IndexFile, UnusableIndexFile, index_folder, index_names, open_index_file
 from sidestep.store.laidout import Layout, askable, read_layout, read_union_vectors
-from sidestep.store.view import BlockMap, Gather, map_blocks
+from sidestep.store.synopses import ColumnSynopses, HeldSynopsis, SynopsisReader, synopses_of
+from sidestep.store.view import BlockMap, map_blocks
+from sidestep.store.zonecolumns import partition_texts, zone_arrays
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.partition import partition_values
+from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.zonemap import ZoneMaps
 from sidestep.synopsis.zones import ColumnZones, column_zones
@@ -71,6 +73,7 @@ class TableIndex:
         """Whether an index file went bad after it was opened."""
         self._lock = threading.RLock()
         self._zones: dict[tuple[str, DataType], ColumnZones | None] = {}
+        self._synopses: dict[tuple[str, DataType], ColumnSynopses] = {}
         self._texts: dict[str, pa.Array | None] = {}
         self._catalogs: dict[frozenset[tuple[str, DataType]], Catalog] = {}
         self._layout: Layout | None = None
@@ -85,6 +88,21 @@ class TableIndex:
     def columns(self) -> dict[str, DataType]:
         """The columns that some index file has zone maps of, with the newest type of each."""
         return {name: type for file in self.index_files for name, type in file.columns.items()}
+
+    @cached_property
+    def recipes(self) -> dict[str, Recipe]:
+        """The newest recipe of each column that has one: what it has beside its zone map, and what new files get."""
+        return {name: recipe for name, recipe in self.decided.items() if recipe}
+
+    @cached_property
+    def decided(self) -> dict[str, Recipe]:
+        """The newest recipe of each column that one was decided on, if only to have none."""
+        return {name: recipe for file in self.index_files for name, recipe in file.recipes.items()}
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """The rate of false positives that was last expected of each column's synopses, where that was worked out."""
+        return {name: rate for file in self.index_files for name, rate in file.rates.items() if name in self.recipes}
 
     @property
     def partition_columns(self) -> frozenset[str]:
@@ -113,14 +131,20 @@ class TableIndex:
         found[joined["asked"].to_numpy()] = joined["position"].to_numpy()
         return found
 
-    def covered(self, columns: Mapping[str, DataType]) -> npt.NDArray[np.bool_]:
-        """For each file, whether all these columns (partition columns and unordered types aside) are in the index."""
+    def covered(self, columns: Mapping[str, DataType], recipes: Recipes | None = None) -> npt.NDArray[np.bool_]:
+        """For each file, whether all these columns (partition columns and unordered types aside) are in the index.
+
+        With ``recipes``, they also have the synopses that those name, in the size that those name.
+        """
+        reader = self.reader(recipes)
         every = np.ones(self.map.blocks, dtype=np.bool_)
         for name, type in columns.items():
             if name in self.partition_columns or not zone_map_columns(name, type):
                 continue
             found = self.stored_arrays(name, type)
             every &= np.zeros_like(every) if found is None else found[f"nulls:{name}"].is_valid().to_numpy(False)
+            if recipes is not None and every.any():
+                every &= reader.covered(name, type)
         files = np.ones(len(self.files), dtype=np.bool_)
         files[self.map.file_of_block[~every]] = False
         return files
@@ -152,6 +176,7 @@ class TableIndex:
             synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))
         if zones:
             synopses.append(ZoneMaps(zones))
+        synopses += synopses_of({name: self._gaps(name, columns[name]) for name in zones if name in self.recipes})
         if any("features" in file.layout_columns for file in self.index_files):
             about = askable(columns, self.partition_columns, self.columns)
             synopses += [vectors for each in self.union_vectors() if (vectors := each.about(about)) is not None]
@@ -187,13 +212,23 @@ class TableIndex:
                 self._vectors = read_union_vectors(self.layout, self.folder, warn_once)
             return self._vectors
 
-    def _holders(self, name: str, type: DataType) -> list[int]:
-        """The index files that have zone maps of the column which speak of this type."""
-        return [
-            number
-            for number, file in enumerate(self.index_files)
-            if name in file.columns and convertible(file.columns[name], type)
-        ]
+    def reader(self, recipes: Recipes | None = None) -> SynopsisReader:
+        """Reads the synopses beside zone maps: those of the newest recipes, or for a change of recipes those of others.
+
+        Only the former warns of a range table that is gone: whoever makes a change makes a new one.
+        """
+        if recipes is None:
+            return SynopsisReader(self.folder, self.index_files, self.map, self.recipes, self._read, warn_once)
+        return SynopsisReader(self.folder, self.index_files, self.map, recipes, self._read, lambda key, message: None)
+
+    def held_synopses(self) -> tuple[HeldSynopsis, ...]:
+        """What the synopses beside zone maps take on disk, and how many blocks have them."""
+        return self.reader().held(self.columns)
+
+    def _gaps(self, name: str, type: DataType) -> ColumnSynopses:
+        if (name, type) not in self._synopses:
+            self._synopses[name, type] = self.reader().column(name, type)
+        return self._synopses[name, type]
 
     def _column(self, name: str, type: DataType) -> ColumnZones | None:
         if (name, type) not in self._zones:
@@ -219,29 +254,7 @@ class TableIndex:
 
         NULL is unknown. In ``nulls`` alone, NULL says that the block was never looked at, and -1 that it was, in vain.
         """
-        wanted = zone_map_columns(name, type)
-        holders = self._holders(name, type)
-        for number, file in enumerate(self.index_files):
-            if wanted and name in file.columns and number not in holders:
-                warn_once(
-                    f"{file.location.uri}:{name}:{type}",
-                    f"Column {name} is indexed as {file.columns[name]} in {file.location.uri}, but the query reads it "
-                    f"as {type}: it skips nothing there. Index the table again to change that.",
-                )
-        if not holders or not wanted:
-            return None
-        parts: dict[str, list[pa.Array]] = {column: [] for column in wanted}
-        for number in holders:
-            file = self.index_files[number]
-            read = self._read(file, list(wanted))
-            for column, arrow in wanted.items():
-                if read is None:
-                    parts[column].append(pa.nulls(file.rows, arrow))
-                else:
-                    bounds = column.startswith(("lower:", "upper:"))
-                    parts[column].append(convert_bounds(read[column], type) if bounds else read[column])
-        gather = self._gather(holders)
-        return {column: gather(pa.concat_arrays(arrays)) for column, arrays in parts.items()}
+        return zone_arrays(self.index_files, self.map, self._read, warn_once, name, type)
 
     def _text(self, name: str) -> pa.Array | None:
         if name not in self._texts:
@@ -250,23 +263,7 @@ class TableIndex:
 
     def partition_texts(self, name: str, blocks: npt.NDArray[np.bool_] | None = None) -> pa.Array | None:
         """The raw value of a partition column for each file; None unless all files (those of ``blocks``) have one."""
-        holders = [number for number, file in enumerate(self.index_files) if name in file.partition_columns]
-        missing = self.map.sources(holders) < 0
-        # NULL is a value here, so a file without one cannot be told from a NULL one: nothing is said then.
-        if not holders or np.any(missing if blocks is None else missing & blocks):
-            return None
-        column = f"part:{name}"
-        arrays: list[pa.Array] = []
-        for number in holders:
-            read = self._read(self.index_files[number], [column])
-            if read is None:
-                return None
-            arrays.append(read[column])
-        first = np.flatnonzero(np.diff(self.map.file_of_block, prepend=np.int32(-1)))
-        return self._gather(holders)(pa.concat_arrays(arrays)).take(pa.array(first))
-
-    def _gather(self, holders: Sequence[int]) -> Gather:
-        return Gather(self.map.sources(holders))
+        return partition_texts(self.index_files, self.map, self._read, name, blocks)
 
     def _read(self, file: IndexFile, names: Sequence[str]) -> dict[str, pa.Array] | None:
         try:

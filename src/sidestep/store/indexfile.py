@@ -25,6 +25,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.store.files import Location, list_names, locate, open_file, write_once
+from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1
 FOLDER = "_sidestep"
@@ -43,6 +44,12 @@ class IndexFile:
     partition_columns: frozenset[str]
     layout_columns: frozenset[str]
     """Which of :data:`~sidestep.store.blocks.LAYOUT` it has."""
+    recipes: Recipes
+    """What its run gave columns beside their zone maps: of these columns, all that it has."""
+    rates: Mapping[str, float]
+    """The rates of false positives that were expected of columns when it was written."""
+    names: frozenset[str]
+    """All that its rows have."""
     rows: int
     size: int
     reader: pq.ParquetFile
@@ -91,11 +98,22 @@ def _sequence(name: str) -> int:
     return int(match[1])
 
 
-def write_index_file(location: Location, blocks: pa.Table, columns: Mapping[str, DataType]) -> None:
-    """Write index rows, sorted by path, under a name that does not exist yet."""
+def write_index_file(
+    location: Location,
+    blocks: pa.Table,
+    columns: Mapping[str, DataType],
+    recipes: Recipes | None = None,
+    rates: Mapping[str, float] | None = None,
+) -> None:
+    """Write index rows, sorted by path, under a name that does not exist yet.
+
+    The file remembers the recipes that its columns were made by; a column without one is as it was in older files.
+    """
     order = ("path", "size", "modified", "row_group")
     blocks = blocks.sort_by([(name, "ascending") for name in order])
     known = {name: str(type) for name, type in columns.items() if f"lower:{name}" in blocks.column_names}
+    made = {name: recipe.to_json() for name, recipe in (recipes or {}).items() if name in known}
+    expected = {name: rate for name, rate in (rates or {}).items() if name in known}
     encodings = {name: code for name in blocks.column_names if (code := _encoding(name, blocks)) is not None}
 
     def write(stream: Any) -> None:
@@ -104,7 +122,7 @@ def write_index_file(location: Location, blocks: pa.Table, columns: Mapping[str,
             blocks.schema,
             compression="zstd",
             compression_level=9,
-            use_dictionary=[name for name in blocks.column_names if name not in encodings],
+            use_dictionary=[name for name in blocks.column_names if name not in encodings and not _bits(name)],
             column_encoding=encodings,
             write_statistics=False,
             store_schema=False,
@@ -116,10 +134,17 @@ def write_index_file(location: Location, blocks: pa.Table, columns: Mapping[str,
                     "sidestep.format": str(FORMAT),
                     "sidestep.writer": __version__,
                     "sidestep.schema": json.dumps(known, ensure_ascii=False),
+                    "sidestep.recipes": json.dumps(made, ensure_ascii=False),
+                    "sidestep.rates": json.dumps(expected, ensure_ascii=False),
                 }
             )
 
     write_once(location, write)
+
+
+def _bits(name: str) -> bool:
+    """Whether a column is of bits that never repeat."""
+    return name.startswith(("bloom:", "grt:"))
 
 
 def _encoding(name: str, blocks: pa.Table) -> str | None:
@@ -164,7 +189,11 @@ def open_index_file(location: Location) -> tuple[IndexFile, pa.Table]:
     try:
         stated = json.loads(metadata.get(b"sidestep.schema", b"{}"))
         types = {str(name): parse_type(text) for name, text in stated.items()}
-    except (ValueError, AttributeError, TypeError) as error:
+        made = json.loads(metadata.get(b"sidestep.recipes", b"{}"))
+        recipes = {str(name): Recipe.from_json(sizes) for name, sizes in made.items()}
+        expected = json.loads(metadata.get(b"sidestep.rates", b"{}"))
+        rates = {str(name): float(rate) for name, rate in expected.items()}
+    except (ValueError, AttributeError, TypeError, SidestepError) as error:
         raise UnusableIndexFile(f"its schema is not readable ({error})") from error
     columns = {name: type for name, type in types.items() if _complete(name, type, schema)}
     parts = frozenset(name.removeprefix("part:") for name in schema.names if name.startswith("part:"))
@@ -173,7 +202,18 @@ def open_index_file(location: Location) -> tuple[IndexFile, pa.Table]:
         for field in LAYOUT
         if schema.get_field_index(field.name) >= 0 and schema.field(field.name).type == field.type
     )
-    file = IndexFile(location, columns, parts, layout, reader.metadata.num_rows, size, reader)
+    file = IndexFile(
+        location,
+        columns,
+        parts,
+        layout,
+        recipes,
+        rates,
+        frozenset(schema.names),
+        reader.metadata.num_rows,
+        size,
+        reader,
+    )
     try:
         keys = file.read(KEYS.names)
     except (pa.ArrowException, OSError) as error:

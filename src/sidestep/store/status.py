@@ -5,16 +5,58 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
 from sidestep.store.datafile import Snapshot
+from sidestep.store.estimates import index_keeping, load_estimates
 from sidestep.store.files import Location
-from sidestep.store.index import open_index
+from sidestep.store.index import TableIndex, open_index
 from sidestep.store.snapshot import read_snapshot
+from sidestep.store.synopses import HeldSynopsis
+from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.stored import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class SynopsesStatus:
+    """The synopses of one column beside its zone map: what they are, what they take, and what they are good for.
+
+    What is kept is estimated from the index alone: for a value that some block holds, the share of the other blocks
+    that are read as well, whether they hold it too or not.
+    """
+
+    recipe: Recipe
+    held: tuple[HeldSynopsis, ...]
+    zone_map_kept: float | None = None
+    """What is kept by the zone map alone; None where nothing can be told."""
+    kept: float | None = None
+    """What is kept by all of the column's synopses."""
+    first_kept: float | None = None
+    """The same when the synopses were chosen."""
+    bound: float | None = None
+    """What the rate of false positives was to stay below for queries like those that a budget or a log was spent by."""
+    outgrown: bool = False
+    """Whether twice as much is kept since: the blocks at hand would be served better by a new choice."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.held)
+
+    @property
+    def saved(self) -> float:
+        """The share of the blocks which the zone map keeps that these synopses spare."""
+        if not self.zone_map_kept or self.kept is None:
+            return 0.0
+        return max(0.0, 1 - self.kept / self.zone_map_kept)
+
+    @property
+    def false_positives(self) -> float | None:
+        """What the rate of false positives is at most, as far as can be told: never more than what is kept."""
+        return min((rate for rate in (self.kept, self.bound) if rate is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +90,10 @@ class IndexStatus:
     """Row groups whose rows carry a block id."""
     feature_sets: Mapping[str, float] = field(default_factory=dict)
     """The share of the indexed files' row groups that have a union vector of each feature set, by its id."""
+    synopses: Mapping[str, SynopsesStatus] = field(default_factory=dict)
+    """The columns that have synopses beside their zone maps."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of synopses that were just chosen."""
 
     @property
     def unorganized_files(self) -> int:
@@ -58,6 +104,17 @@ class IndexStatus:
     def complete(self) -> bool:
         """Whether every file of the table is indexed."""
         return self.indexed_files == self.files
+
+    @property
+    def advice(self) -> str:
+        """What to do about synopses that have been outgrown; empty if there is nothing to do."""
+        outgrown = [name for name, each in self.synopses.items() if each.outgrown]
+        if not outgrown:
+            return ""
+        return (
+            f"The synopses of {', '.join(outgrown)} let through twice as much as when they were chosen, or more: have "
+            "them chosen and made anew with sidestep index --rebuild."
+        )
 
 
 def status(
@@ -94,4 +151,25 @@ def status(
         organized_files=sum(index.units[position] is not None for position in positions[known]),
         blocks_with_ids=int((index.block_ids[blocks] >= 0).sum()),
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
+        synopses=_synopses(index, blocks),
     )
+
+
+def _synopses(index: TableIndex, live: Mask) -> dict[str, SynopsesStatus]:
+    if not index.recipes:
+        return {}
+    held, now, before = index.held_synopses(), index_keeping(index, live), load_estimates(index.folder)
+    found: dict[str, SynopsesStatus] = {}
+    for name, recipe in index.recipes.items():
+        of_column = tuple(each for each in held if each.column == name)
+        found[name] = SynopsesStatus(recipe, of_column, bound=index.rates.get(name))
+        if name in now:
+            first = before.get(name)
+            found[name] = replace(
+                found[name],
+                zone_map_kept=now[name].zone_map,
+                kept=now[name].kept,
+                first_kept=None if first is None else first.kept,
+                outgrown=first is not None and now[name].outgrown(first),
+            )
+    return found

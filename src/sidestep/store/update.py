@@ -6,29 +6,37 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
-from sidestep.errors import DamagedFile, SidestepWarning
+from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
-from sidestep.store.blocks import Sources, block_summaries
+from sidestep.store.blocks import block_summaries
 from sidestep.store.compaction import append_blocks, compact
 from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.files import Location
+from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.settle import settle
+from sidestep.synopsis.grttable import GlobalRangeTable
+from sidestep.synopsis.making import Asked, Making
+from sidestep.synopsis.recipe import Recipe, Recipes
+from sidestep.synopsis.stored import stored_form
 
 _BATCH = 256
 """The rows of so many files are joined at a time."""
 
 
-def missing_files(snapshot: Snapshot, index: TableIndex, columns: Mapping[str, DataType]) -> tuple[DataFile, ...]:
-    """The files of the snapshot that the index does not know, or not all these columns of."""
+def missing_files(
+    snapshot: Snapshot, index: TableIndex, columns: Mapping[str, DataType], recipes: Recipes | None = None
+) -> tuple[DataFile, ...]:
+    """The files of the snapshot that the index does not know, or not all these columns (or synopses) of."""
     positions = index.positions(snapshot.files)
-    covered = np.append(index.covered(columns), False)  # position -1 is the last: not covered
+    covered = np.append(index.covered(columns, recipes), False)  # position -1 is the last: not covered
     return tuple(file for file, known in zip(snapshot.files, covered[positions], strict=True) if not known)
 
 
@@ -39,23 +47,37 @@ def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[Data
 
 Summaries = Iterable[pa.Table | DamagedFile | None]
 """The index rows of files, in any order: a table each, an error for a damaged one, None for one that changed."""
+Summarize = Callable[[Sequence[DataFile], Making], Summaries]
+"""Reads files, and makes of their blocks what it is told to."""
 
 
 def update_index(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
     index_dir: str | os.PathLike[str] | Location | None = None,
-    summarize: Callable[[Sequence[DataFile]], Summaries] | None = None,
+    summarize: Summarize | None = None,
+    *,
+    recipes: Recipes | None = None,
+    rates: Mapping[str, float] | None = None,
+    asked: Asked | None = None,
+    rebuild: bool = False,
 ) -> TableIndex:
     """Index what is missing and return the new view. Damaged files are left out, with a warning each.
 
-    ``summarize`` reads the files; by default threads of this process do, on Spark the collect job does.
+    ``summarize`` reads the files; by default threads of this process do, on Spark the collect job does. ``recipes`` are
+    all that columns are to have beside their zone maps, in old files as well as new; without, new files get what the
+    old ones have. ``rates`` are the false positives that are expected of them, and ``asked`` is what the workload asks
+    for: global range tables keep what is asked for apart. ``rebuild`` makes everything anew, of all files.
     """
     index = open_index(snapshot.root, index_dir)
-    todo = trusted_files(snapshot, missing_files(snapshot, index, columns))
+    check_recipes(recipes or {}, columns)
+    making = planned(index, columns, recipes, asked, rebuild=rebuild)
+    missing = snapshot.files if rebuild else missing_files(snapshot, index, columns, making.recipes)
+    todo = trusted_files(snapshot, missing)
+    making = replace(making, partitions=max(1, len(todo)))
     joined: list[pa.Table] = []
     tables: list[pa.Table] = []
-    for result in (summarize or partial(summarize_here, snapshot, columns))(todo):
+    for result in (summarize or partial(summarize_here, snapshot, columns))(todo, making):
         if isinstance(result, DamagedFile):
             warnings.warn(str(result), SidestepWarning, stacklevel=2)
         elif result is not None:
@@ -63,8 +85,45 @@ def update_index(
         if len(tables) == _BATCH:
             joined += _joined(tables)
             tables = []
-    append_blocks(index.folder, joined + tables, columns)
-    return compact(index.refreshed(), snapshot)
+    append_blocks(index.folder, joined + tables, columns, making, rates)
+    again = bool((index.positions(todo) >= 0).any())
+    index = index.refreshed()
+    kept = {**index.decided, **making.recipes}
+    if (recipes is None and not rebuild) or (kept == index.decided and not again):
+        return compact(index, snapshot)
+    # What older recipes and tables left would only take up space from now on.
+    return compact(index, snapshot, recipes=kept, rates=index.rates if recipes is None else rates)
+
+
+def planned(
+    index: TableIndex,
+    columns: Mapping[str, DataType],
+    recipes: Recipes | None = None,
+    asked: Asked | None = None,
+    *,
+    rebuild: bool = False,
+) -> Making:
+    """What new blocks of a table get: by the recipes given, or those that it has; with the range tables that it has."""
+    wanted = {name: recipe for name, recipe in index.recipes.items() if name in columns}
+    if recipes is not None:
+        wanted = {name: recipes.get(name, Recipe()) for name in columns}
+    reader = index.reader(wanted)
+    tables: dict[str, GlobalRangeTable] = {}
+    for name, recipe in wanted.items():
+        if recipe.grt and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
+            tables[name] = table
+    return Making(wanted, tables, asked or {})
+
+
+def check_recipes(recipes: Recipes, columns: Mapping[str, DataType]) -> None:
+    """Refuse recipes that cannot be followed."""
+    for name, recipe in recipes.items():
+        if recipe and name not in columns:
+            raise SidestepError(
+                f"Column {name} cannot have synopses, as it is not indexed; those that are: {', '.join(columns)}."
+            )
+        if recipe and stored_form(columns[name]) is None:
+            raise SidestepError(f"Column {name} cannot have synopses: values of type {columns[name]} have no order.")
 
 
 def _joined(tables: list[pa.Table]) -> list[pa.Table]:
@@ -74,13 +133,19 @@ def _joined(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def summarize_here(
-    snapshot: Snapshot, columns: Mapping[str, DataType], files: Sequence[DataFile], sources: Sources | None = None
+    snapshot: Snapshot,
+    columns: Mapping[str, DataType],
+    files: Sequence[DataFile],
+    making: Making | None = None,
+    sources: Sources | None = None,
 ) -> Summaries:
     """The index rows of the files, read by threads of this process."""
 
     def one(file: DataFile) -> pa.Table | DamagedFile | None:
         try:
-            return block_summaries(snapshot.root, file, columns, sources, log_times=snapshot.format == "delta")
+            return block_summaries(
+                snapshot.root, file, columns, sources, making=making, log_times=snapshot.format == "delta"
+            )
         except DamagedFile as error:
             return error
 

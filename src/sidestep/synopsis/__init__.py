@@ -1,13 +1,16 @@
 """What does a block contain? One module per synopsis, and one catalog that holds them as columns.
 
 Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
-that every synopsis follows; :mod:`~sidestep.synopsis.zonemap`, :mod:`~sidestep.synopsis.partition` and
-:mod:`~sidestep.synopsis.union` are three of them.
+that every synopsis follows. :mod:`~sidestep.synopsis.zonemap`, :mod:`~sidestep.synopsis.partition` and
+:mod:`~sidestep.synopsis.union` are three of them; :mod:`~sidestep.synopsis.rangeset`,
+:mod:`~sidestep.synopsis.gaphistogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt` are those that
+a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.making` makes them of a block.
 """
 
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.explain import Amount, Skip, explain_skips
 from sidestep.synopsis.partition import PartitionValues, partition_values
+from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.stored import Mask, stored_type
 from sidestep.synopsis.summary import ColumnSummary, summarize
@@ -20,6 +23,8 @@ __all__ = [
     "ColumnSummary",
     "Mask",
     "PartitionValues",
+    "Recipe",
+    "Recipes",
     "Skip",
     "Synopsis",
     "UnionVectors",

@@ -164,22 +164,25 @@ def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | Non
     if prefixes is None:
         return BlockRanges(coding, begins, lows, highs)
     texts = [text or b"" for text in prefixes.to_pylist()]
-    shared = common_prefix([text for text, usable in zip(texts, known.tolist(), strict=True) if usable])
-    for text in set(texts) - {shared}:
-        of_text = stored & np.repeat([other == text for other in texts], np.diff(begins))
-        lows[of_text], highs[of_text] = _rebased(lows[of_text], highs[of_text], text[len(shared) :])
+    telling = (known & (counts > 0)).tolist()  # a block without values has no prefix of its own
+    shared = common_prefix([text for text, tells in zip(texts, telling, strict=True) if tells])
+    # Blocks may have as many prefixes as there are blocks, so all are brought to the shared one together.
+    removed = [text[len(shared) :] for text in texts]
+    bases = np.array([int.from_bytes(each[:WIDTH].ljust(WIDTH, b"\0")) for each in removed], dtype=np.uint64)
+    shifts = np.array([8 * min(len(each), WIDTH) for each in removed], dtype=np.uint64)
+    lows, highs = _rebased(lows, highs, *(np.repeat(each, np.diff(begins)) for each in (bases, shifts)))
     coding = Coding(coding.type, shared)
     return BlockRanges(coding, *most_separated(coding, begins, lows, highs, max(1, len(lows))))
 
 
-def _rebased(lows: Codes, highs: Codes, removed: bytes) -> tuple[Codes, Codes]:
-    """Codes made with a longer prefix as codes made with a shorter one; ``removed`` is what it was longer by.
+def _rebased(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Codes, Codes]:
+    """Codes made with a longer prefix as codes made with a shorter one: what it was longer by, and by how many bits.
 
     The extreme codes also stand for all values that do not begin with the longer prefix, so they stay extreme.
     """
-    base = np.uint64(int.from_bytes(removed[:WIDTH].ljust(WIDTH, b"\0")))
 
     def moved(codes: Codes) -> Codes:
-        return np.full_like(codes, base) if len(removed) >= WIDTH else base | (codes >> np.uint64(8 * len(removed)))
+        kept = np.where(shifts < 8 * WIDTH, codes >> np.minimum(shifts, np.uint64(8 * WIDTH - 1)), LEAST)
+        return bases | kept
 
     return np.where(lows == LEAST, LEAST, moved(lows)), np.where(highs == GREATEST, GREATEST, moved(highs))

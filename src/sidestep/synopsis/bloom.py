@@ -34,7 +34,7 @@ _BITS = 32
 _SALTS = (mixed(np.arange(1, WORDS + 1, dtype=np.uint64)) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
 """Odd numbers, one per word: each picks its bit from the same 32 bits of the hash in another way."""
 _MOST_VALUES = 1_000
-_MOST_PROBES = 20_000_000
+_MOST_PROBES = 5_000_000
 """Values times blocks. Longer lists are not looked up: that takes time, and one false positive keeps a block."""
 
 
@@ -65,10 +65,14 @@ class BlockFilters:
         found = ~self.known
         asked = np.flatnonzero(self.known & (np.diff(self.begins) > 0))
         begins, sizes = self.begins[asked], np.diff(self.begins)[asked].astype(np.uint64)
+        words = self.lines.reshape(-1)
         for line, bits in zip((hashes >> np.uint64(32)), _bits(hashes), strict=True):
-            at = begins + ((line * sizes) >> np.uint64(32)).astype(np.int64)
-            hit = ((self.lines[at] & bits) == bits).all(axis=1)
-            found[asked[hit]] = True
+            at = WORDS * (begins + ((line * sizes) >> np.uint64(32)).astype(np.int64))
+            left = asked
+            for word in range(WORDS):  # most blocks are out after a word or two, and are not looked at again
+                hit = (words[at + word] & bits[word]) != 0
+                at, left = at[hit], left[hit]
+            found[left] = True
         return found
 
     @property

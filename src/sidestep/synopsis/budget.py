@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from sidestep.errors import SidestepError
 from sidestep.synopsis.candidates import KINDS, Candidate, Profile, candidates, zone_map
-from sidestep.synopsis.stored import Mask
 
 _CONFIDENCE = 0.95
 
@@ -75,13 +74,15 @@ def spend(profiles: Sequence[Profile], budget: int) -> Plan:
     """The synopses that save the most rows within a total of ``budget`` bytes; see the module's text."""
     if budget < 0:
         raise SidestepError(f"A budget is a number of bytes, not {budget}.")
-    tried = [candidates(profile, budget) for profile in profiles]
+    # Where the zone map keeps nothing for nothing, there is nothing to try.
+    wanting = [profile.false_rows(profile.answers(zone_map(profile))) > 0 for profile in profiles]
+    tried = [candidates(profile, budget) if more else [] for profile, more in zip(profiles, wanting, strict=True)]
     options = [_options(profile, found) for profile, found in zip(profiles, tried, strict=True)]
-    singles = _singles(profiles, tried, options, budget)
+    singles = _singles(profiles, tried, options, wanting, budget)
     single, best = min(singles.items(), key=lambda each: _false_rows(each[1]))
     plan = min((_improved(start, options, budget) for start in singles.values()), key=_false_rows)
     note = ""
-    least = min((min(profile.sizes) * len(profile.blocks) for profile in profiles), default=0)
+    least = min((min(profile.sizes) * profile.in_all for profile in profiles), default=0)
     if budget < least:
         note = f"{budget:,} bytes are too few for any synopsis beside the zone map: the smallest takes {least:,}."
     elif not any(choice.parts for choice in plan):
@@ -91,6 +92,20 @@ def spend(profiles: Sequence[Profile], budget: int) -> Plan:
 
 def _false_rows(choices: Sequence[Choice]) -> float:
     return sum(choice.false_rows for choice in choices)
+
+
+def thrifty(choice: Choice, least: float = 0.02) -> Choice:
+    """The choice without what saves hardly anything: synopses take time to make, not bytes alone.
+
+    A plan may use all of its budget, for the last rows that it can save on the queries it is chosen by. What saves less
+    than the share ``least`` of all rows will not be noticed on others.
+    """
+    best, profile = choice, choice.profile
+    for parts in ((), *((part,) for part in choice.parts)):
+        kept = _choice(profile, parts, 1)
+        if kept.false_rows - choice.false_rows < least * profile.asked_rows and len(parts) < len(best.parts):
+            best = replace(kept, bound=min(1.0, kept.rate + choice.bound - choice.rate))
+    return best
 
 
 def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
@@ -110,21 +125,16 @@ def _choice(profile: Profile, parts: tuple[Candidate, ...], tried: int) -> Choic
     kept = parts[0].kept if parts else profile.answers(zone_map(profile))
     for part in parts[1:]:
         kept = kept & part.kept
-    rate, bound = _rate(profile, kept, tried)
-    return Choice(profile, parts, profile.false_rows(kept), rate, bound)
+    rate = profile.rate(kept)
+    return Choice(profile, parts, profile.false_rows(kept), rate, _bound(profile, rate, tried))
 
 
-def _rate(profile: Profile, kept: Mask, tried: int) -> tuple[float, float]:
-    """The weighted mean rate of false positives over queries, and Hoeffding's bound for the best of so many tries."""
-    absent = ~profile.holding
-    possible = absent.sum(axis=1)
-    asked = (possible > 0) & (profile.weights > 0)
-    if not asked.any():
-        return 0.0, 1.0
-    shares = profile.weights[asked] / profile.weights[asked].sum()
-    rate = min(1.0, float(shares @ ((kept & absent).sum(axis=1)[asked] / possible[asked])))
-    slack = math.sqrt(math.log(tried / (1 - _CONFIDENCE)) * float(shares @ shares) / 2)
-    return rate, min(1.0, rate + slack)
+def _bound(profile: Profile, rate: float, tried: int) -> float:
+    """Hoeffding's bound for the best of so many tries; 1 where no query could tell."""
+    if not profile.shares.any():
+        return 1.0
+    slack = math.sqrt(math.log(tried / (1 - _CONFIDENCE)) * float(profile.shares @ profile.shares) / 2)
+    return min(1.0, rate + slack)
 
 
 def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: int) -> list[Choice]:
@@ -149,15 +159,25 @@ def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: 
 
 
 def _singles(
-    profiles: Sequence[Profile], tried: Sequence[Sequence[Candidate]], options: Sequence[list[Choice]], budget: int
+    profiles: Sequence[Profile],
+    tried: Sequence[Sequence[Candidate]],
+    options: Sequence[list[Choice]],
+    wanting: Sequence[bool],
+    budget: int,
 ) -> dict[str, list[Choice]]:
-    """Every plan of one kind at one size throughout that the budget allows; the zone map alone is always one."""
+    """Every plan of one kind at one size, wherever there is something to save, that the budget allows.
+
+    The zone map alone is always one.
+    """
     found = {"zone map": [choices[0] for choices in options]}
     for kind in KINDS:
         for size in sorted({candidate.per_block for each in tried for candidate in each if candidate.kind == kind}):
             parts = [[c for c in each if c.kind == kind and c.per_block == size] for each in tried]
-            if all(parts) and sum(each[0].total for each in parts) <= budget:
+            if any(more and not each for more, each in zip(wanting, parts, strict=True)):
+                continue
+            if sum(each[0].total for each in parts if each) <= budget:
                 found[f"{kind} of {size} bytes"] = [
-                    _choice(profile, (each[0],), 1) for profile, each in zip(profiles, parts, strict=True)
+                    _choice(profile, (each[0],), 1) if each else choices[0]
+                    for profile, each, choices in zip(profiles, parts, options, strict=True)
                 ]
     return found

@@ -18,7 +18,16 @@ import numpy.typing as npt
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.blockranges import block_ranges
-from sidestep.synopsis.bloom import LINE_BYTES, BlockFilters, block_filters, bloom_filter
+from sidestep.synopsis.bloom import (
+    LINE_BYTES,
+    WORDS,
+    BlockFilters,
+    Lines,
+    block_filters,
+    bloom_filter,
+    false_positive_rate,
+    lines_for,
+)
 from sidestep.synopsis.coderanges import CodeRanges
 from sidestep.synopsis.codes import Codes, Coding
 from sidestep.synopsis.grt import BlockBits, global_ranges, ranges_per_partition
@@ -26,7 +35,7 @@ from sidestep.synopsis.grtpopularity import Popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import encode_blocks
 from sidestep.synopsis.hashing import code_hashes
-from sidestep.synopsis.rangeset import BYTES_PER_RANGE, range_set
+from sidestep.synopsis.rangeset import BYTES_PER_RANGE, compact
 from sidestep.synopsis.stored import Mask
 
 RANGE_SET, BLOOM, GRT = "range-set", "Bloom filter", "global range table"
@@ -35,6 +44,14 @@ KINDS = (RANGE_SET, BLOOM, GRT)
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 """Bytes per block that are tried."""
+
+BYTES_PER_TABLE_RANGE = 44
+"""What a range of a global range table takes where it is stored: two numbers of up to twenty digits."""
+_FILTER_SIZES = tuple(1 << power for power in range(11, 21))
+_RATE, _USELESS = 0.01, 0.999
+"""Bloom filters are tried up to the size that gives this rate of false positives; those beyond that rate are full."""
+_MOST_TRIED, _FEW_RANGES = 1 << 13, 16
+"""A global range table of a sample is merged from about so many ranges, as long as each block has a few."""
 
 
 class Answers(Protocol):
@@ -60,6 +77,8 @@ class Profile:
     group: str = ""
     popularity: Popularity | None = None
     sizes: Sequence[int] = field(default=SIZES)
+    of_blocks: int = 0
+    """How many blocks those here stand for, if they are a sample: what a synopsis costs is counted for all of them."""
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.blocks) or len(self.weights) != len(self.queries):
@@ -67,6 +86,15 @@ class Profile:
                 f"The profile of {self.column} needs rows for each of its {len(self.blocks)} blocks and a weight for "
                 f"each of its {len(self.queries)} queries, but has {len(self.rows)} and {len(self.weights)}."
             )
+
+    @property
+    def in_all(self) -> int:
+        """The number of blocks in the group, of which some or all are here."""
+        return max(self.of_blocks, len(self.blocks))
+
+    @property
+    def sampled(self) -> bool:
+        return self.in_all > len(self.blocks)
 
     @cached_property
     def holding(self) -> Mask:
@@ -88,9 +116,34 @@ class Profile:
         none = np.zeros((0, len(self.blocks)), dtype=np.bool_)
         return np.concatenate([none, *(synopsis.meeting(query)[np.newaxis] for query in self.queries)])
 
+    @cached_property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """What each query counts of all that some block holds nothing of; zeros if there is no such query."""
+        asked = np.where((~self.holding).any(axis=1), np.maximum(self.weights, 0.0), 0.0)
+        return np.asarray(asked / asked.sum() if asked.any() else asked, dtype=np.float64)
+
+    def rate(self, kept: Mask) -> float:
+        """The rate of false positives: of the blocks that hold nothing of what is asked for, the share that is kept."""
+        absent = ~self.holding
+        possible = np.maximum(absent.sum(axis=1), 1)
+        return min(1.0, float(self.shares @ ((kept & absent).sum(axis=1) / possible)))
+
+    def false_share(self, kept: Mask) -> float:
+        """The share of all rows, over all queries, that are read for nothing: what there is to save.
+
+        Unlike the rate, it is low where most blocks hold what is asked for, whatever is kept of the others.
+        """
+        return self.false_rows(kept) / self.asked_rows if self.asked_rows else 0.0
+
+    @property
+    def asked_rows(self) -> float:
+        """The rows of the whole group, once for each query."""
+        return float(self.weights.sum()) * float(self.rows.sum()) * self.in_all / max(1, len(self.blocks))
+
     def false_rows(self, kept: Mask) -> float:
-        """The weighted rows of blocks that are kept for nothing."""
-        return float(self.weights @ ((kept & ~self.holding) @ self.rows.astype(np.float64)))
+        """The weighted rows of blocks that are kept for nothing, in the whole group."""
+        here = float(self.weights @ ((kept & ~self.holding) @ self.rows.astype(np.float64)))
+        return here * self.in_all / max(1, len(self.blocks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,12 +174,12 @@ class CodeFilters:
 
 def zone_map(profile: Profile) -> Answers:
     """The profile's zone maps: range-sets of one range."""
-    return block_ranges(profile.coding, [range_set(profile.coding, codes, 1) for codes in profile.blocks])
+    return block_ranges(profile.coding, [CodeRanges(codes[:1], codes[len(codes) - 1 :]) for codes in profile.blocks])
 
 
 def candidates(profile: Profile, budget: int | None = None) -> list[Candidate]:
     """Every kind at every size that it comes in, as far as the budget could pay for it."""
-    count = len(profile.blocks)
+    count = profile.in_all
     sizes = [size for size in sorted(profile.sizes) if budget is None or size * count <= budget]
     zones = profile.answers(zone_map(profile))
     found: list[Candidate] = []
@@ -134,26 +187,54 @@ def candidates(profile: Profile, budget: int | None = None) -> list[Candidate]:
     def add(kind: str, per_block: int, total: int, synopsis: Answers) -> None:
         found.append(Candidate(kind, per_block, total, synopsis, zones & profile.answers(synopsis)))
 
-    for size in sizes:
+    ranges = [CodeRanges(codes, codes) for codes in profile.blocks]
+    for size in reversed(sizes):
         if size >= BYTES_PER_RANGE:
-            ranges = [range_set(profile.coding, codes, size // BYTES_PER_RANGE) for codes in profile.blocks]
+            # The widest gaps of all are among the widest of a larger set: each size is made of the one above it.
+            ranges = [compact(profile.coding, each, size // BYTES_PER_RANGE) for each in ranges]
             add(RANGE_SET, size, size * count, block_ranges(profile.coding, ranges))
+    for size in [*sizes, *_filter_sizes(profile, budget)]:
         if size >= LINE_BYTES:
-            lines = [bloom_filter(code_hashes(codes), size // LINE_BYTES) for codes in profile.blocks]
+            lines = [_filter(codes, size // LINE_BYTES) for codes in profile.blocks]
             add(BLOOM, size, size * count, CodeFilters(block_filters(LONG, lines)))
     for size, bits in zip(reversed(sizes), _tables(profile, sizes), strict=True):
-        # The table itself is shared by all blocks, but it is not free.
-        add(GRT, size, size * count + bits.table.nbytes, bits)
+        # The table itself is shared by all blocks, but it is not free; that of a sample may be smaller than it will be.
+        table = BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
+        add(GRT, size, size * count + table, bits)
     return found
 
 
+def _filter_sizes(profile: Profile, budget: int | None) -> list[int]:
+    """Larger sizes for Bloom filters: up to what the most distinct values need, from where they begin to be of use."""
+    most = max(map(len, profile.blocks), default=0)
+    needed = LINE_BYTES * lines_for(most, _RATE) if most else 0
+    sizes = [size for size in _FILTER_SIZES if max(profile.sizes, default=0) < size < 2 * needed]
+    useful = [size for size in sizes if false_positive_rate(most, size // LINE_BYTES) < _USELESS]
+    return [size for size in useful if budget is None or size * profile.in_all <= budget]
+
+
+def _filter(codes: Codes, lines: int) -> Lines:
+    if len(codes) and false_positive_rate(len(codes), lines) > _USELESS:
+        return np.full((lines, WORDS), np.iinfo(np.uint32).max, dtype=np.uint32)  # filled to the last bit, or nearly
+    return bloom_filter(code_hashes(codes), lines)
+
+
 def _tables(profile: Profile, sizes: Sequence[int]) -> list[BlockBits]:
-    """Global range encodings of every size, largest first; smaller tables are merged from the larger ones."""
+    """Global range encodings of every size, largest first; smaller tables are merged from the larger ones.
+
+    All blocks of a table share its ranges. Were those of a few sampled ones given to themselves alone, as many ranges
+    as they have gaps, nothing would ever be taken for another: so a sample gets no more than half of its own ranges,
+    and what a larger table would do better is not counted.
+    """
     if not sizes:
         return []
     popularity = profile.popularity or uniform(profile.coding)
     bits = [8 * size for size in sizes]
     most = ranges_per_partition(len(profile.blocks), max(bits))
+    if profile.sampled:
+        most = min(most, max(_FEW_RANGES, _MOST_TRIED // max(1, len(profile.blocks))))
     partitions = [sub_partition(codes, most, popularity) for codes in profile.blocks]
+    if profile.sampled:
+        bits = [min(each, max(2, sum(map(len, partitions)) // 2)) for each in bits]
     tables = global_ranges(partitions, bits, popularity, profile.blocks)
     return [BlockBits(table, encode_blocks(table, profile.blocks)) for table in tables]

@@ -74,6 +74,8 @@ _LEAST_PARTS = 16
 """A list of values may always be divided so far: its parts are not taken apart again."""
 _MOST_TAKEN_APART = 64
 """Sets of up to so many intervals are taken apart where two synopses know of them."""
+_MOST_LOOKED_AT = 4_000_000
+"""And no more than so many times blocks: a query is planned in milliseconds, or not for the better."""
 _MOST_REMEMBERED = 1 << 26
 """Bytes of answers that are kept while a formula is taken apart: its branches have most parts in common."""
 
@@ -123,7 +125,7 @@ class _Skipping:
             case Within():
                 parts = divided(self.vectors, formula, max(budget, _LEAST_PARTS)) if budget else ()
                 if len(parts) < 2 and answered > 1:
-                    parts = _range_by_range(formula)
+                    parts = _range_by_range(formula, self.catalog.blocks)
                 if len(parts) > 1:
                     kept = self._in_some(parts, kept, 0)
         return kept
@@ -145,8 +147,9 @@ def _share(budget: int, children: Sequence[Formula]) -> int:
     return budget // max(1, sum(isinstance(child, All | Any) for child in children))
 
 
-def _range_by_range(atom: Within) -> tuple[Formula, ...]:
+def _range_by_range(atom: Within, blocks: int) -> tuple[Formula, ...]:
     """Each interval alone: where one synopsis rules some of them out and another the rest, none is left."""
-    if len(atom.ranges.intervals) > _MOST_TAKEN_APART:
+    many = len(atom.ranges.intervals)
+    if many > _MOST_TAKEN_APART or many * blocks > _MOST_LOOKED_AT:
         return ()
     return tuple(Within(atom.column, IntervalSet(atom.ranges.type, (each,))) for each in atom.ranges.intervals)

@@ -435,6 +435,35 @@ public final class FileIndexes {
     }
   }
 
+  /**
+   * Whether every file of a listing has an entry in one of these indexes and is, as far as a look tells, still the file
+   * that the entry was made from. Files that will be skipped count too: one that was rewritten is read after all, and
+   * may hold what no entry speaks of.
+   */
+  public static boolean complete(FileIndex base, Keys[] indexes) {
+    try {
+      Match[] matches = new Match[indexes.length];
+      int count = -1;
+      for (int k = 0; k < indexes.length; k++) {
+        matches[k] = indexes[k].match(base);
+        if (matches[k] == null) return false;
+        count = matches[k].files.length;
+      }
+      if (count < 0) return false;
+      Candidates all = new Candidates();
+      for (int i = 0; i < count; i++) {
+        int owner = 0;
+        while (owner < indexes.length && matches[owner].positions[i] < 0) owner++;
+        if (owner == indexes.length) return false;
+        all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
+      }
+      return base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
+    } catch (Throwable problem) {
+      LOG.warn("sidestep could not tell whether all files of a table are indexed", problem);
+      return false;
+    }
+  }
+
   /** The index that Spark or a snapshot made, whether or not sidestep has decorated it. */
   public static FileIndex unwrap(FileIndex index) {
     return index instanceof PrunedFiles ? ((PrunedFiles) index).base : index;

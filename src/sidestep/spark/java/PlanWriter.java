@@ -180,7 +180,7 @@ public final class PlanWriter {
       return;
     }
     Expression wished = plan instanceof Filter ? withoutBlocks((Filter) plan) : null;
-    if (plan instanceof Filter && wished == null) {
+    if (plan instanceof Filter && (wished == null || BoundFilter.is((Filter) plan))) {
       node(((Filter) plan).child());
       return;
     }
@@ -199,22 +199,24 @@ public final class PlanWriter {
         out.append(",\"if\":");
         predicate(withCalls((Expression) join.condition().get()));
       }
-    } else if (plan instanceof Project) {
-      out.append(",\"columns\":[");
-      List columns = list(((Project) plan).projectList());
-      for (int i = 0; i < columns.size(); i++) {
-        if (i > 0) out.append(',');
-        NamedExpression column = (NamedExpression) columns.get(i);
-        Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
-        out.append('[').append(column.exprId().id()).append(',');
-        int mark = out.length();
-        if (!operand(source)) {
-          out.setLength(mark);
-          out.append("null");
-        }
-        out.append(']');
+      if (join.joinType() instanceof org.apache.spark.sql.catalyst.plans.ExistenceJoin) {
+        out.append(",\"exists\":").append(
+            ((org.apache.spark.sql.catalyst.plans.ExistenceJoin) join.joinType()).exists().exprId().id());
       }
-      out.append(']');
+    } else if (plan instanceof Project) {
+      columns(((Project) plan).projectList());
+    } else if (plan instanceof Aggregate) {
+      columns(((Aggregate) plan).aggregateExpressions());
+      plain("groups", ((Aggregate) plan).groupingExpressions());
+      if (((Aggregate) plan).groupingExpressions().isEmpty()) out.append(",\"grouped\":false");
+    } else if (plan instanceof Window) {
+      plain("partition", ((Window) plan).partitionSpec());
+    } else if (plan instanceof WindowGroupLimit) {
+      plain("partition", ((WindowGroupLimit) plan).partitionSpec());
+    } else if (plan instanceof Expand) {
+      expanded((Expand) plan);
+    } else if (plan instanceof Union) {
+      union((Union) plan);
     } else if (plan instanceof LeafNode) {
       leaf(plan);
     }
@@ -235,6 +237,78 @@ public final class PlanWriter {
       out.append(']');
     }
     out.append('}');
+  }
+
+  /** The columns that an operator gives: for each its id, and what it stands for where that is a column or a cast. */
+  private void columns(Object given) {
+    out.append(",\"columns\":[");
+    List columns = list(given);
+    for (int i = 0; i < columns.size(); i++) {
+      if (i > 0) out.append(',');
+      NamedExpression column = (NamedExpression) columns.get(i);
+      Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
+      out.append('[').append(column.exprId().id()).append(',');
+      int mark = out.length();
+      if (!operand(source)) {
+        out.setLength(mark);
+        out.append("null");
+      }
+      out.append(']');
+    }
+    out.append(']');
+  }
+
+  /** The ids of those among some expressions that are plain columns. */
+  private void plain(String name, Object expressions) {
+    out.append(",\"").append(name).append("\":[");
+    List all = list(expressions);
+    boolean first = true;
+    for (int i = 0; i < all.size(); i++) {
+      if (!(all.get(i) instanceof AttributeReference)) continue;
+      out.append(first ? "" : ",").append(((AttributeReference) all.get(i)).exprId().id());
+      first = false;
+    }
+    out.append(']');
+  }
+
+  /** An expansion makes several rows of each; a column goes through it if it is the same in all of them. */
+  private void expanded(Expand expand) {
+    out.append(",\"columns\":[");
+    List output = list(expand.output());
+    List projections = list(expand.projections());
+    for (int i = 0; i < output.size(); i++) {
+      long id = ((Attribute) output.get(i)).exprId().id();
+      boolean same = true;
+      for (int p = 0; same && p < projections.size(); p++) {
+        Object put = list(projections.get(p)).get(i);
+        same = put instanceof AttributeReference && ((AttributeReference) put).exprId().id() == id;
+      }
+      out.append(i > 0 ? ",[" : "[").append(id).append(same ? ",[\"a\"," + id + "]]" : ",null]");
+    }
+    out.append(']');
+  }
+
+  /** The ids and types of a union's columns, and the ids of what each child puts there. */
+  private void union(Union union) {
+    out.append(",\"columns\":[");
+    List output = list(union.output());
+    for (int i = 0; i < output.size(); i++) {
+      Attribute column = (Attribute) output.get(i);
+      out.append(i > 0 ? ",[" : "[").append(column.exprId().id()).append(',');
+      string(column.dataType().catalogString());
+      out.append(']');
+    }
+    out.append("],\"outputs\":[");
+    List children = list(union.children());
+    for (int c = 0; c < children.size(); c++) {
+      out.append(c > 0 ? ",[" : "[");
+      List given = list(((LogicalPlan) children.get(c)).output());
+      for (int i = 0; i < given.size(); i++) {
+        out.append(i > 0 ? "," : "").append(((Attribute) given.get(i)).exprId().id());
+      }
+      out.append(']');
+    }
+    out.append(']');
   }
 
   private void scan(LogicalRelation leaf) {

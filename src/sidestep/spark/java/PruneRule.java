@@ -17,6 +17,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
   private final ThreadLocal last = new ThreadLocal();
   private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
+  /** The plans that Python is being asked about, by the number they were sent with. */
+  private final java.util.concurrent.ConcurrentHashMap asked = new java.util.concurrent.ConcurrentHashMap();
   private volatile boolean enabled = true;
   private volatile String problem = "";
 
@@ -63,8 +65,16 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
       PlanWriter writer = new PlanWriter(plan);
       if (writer.candidates == 0) return plan;
-      worked.incrementAndGet();
-      LogicalPlan result = replace(plan, decisions(ask("rule", writer.text())));
+      String number = Long.toString(worked.incrementAndGet());
+      boolean induced = "true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.induced", "true"));
+      String reply;
+      asked.put(number, plan);
+      try {
+        reply = ask((induced ? "plan " : "static ") + number, writer.text());
+      } finally {
+        asked.remove(number);
+      }
+      LogicalPlan result = replace(plan, decisions(reply));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (Throwable cause) {
@@ -72,6 +82,51 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       FileIndexes.LOG.warn("sidestep left a query as it was because its rule failed", cause);
       return plan;
     }
+  }
+
+  /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
+  public String complete(String number, String scans) {
+    LogicalPlan plan = (LogicalPlan) asked.get(number);
+    return plan == null ? "" : completeIn(plan, scans);
+  }
+
+  /**
+   * Which scans of a plan have, in the indexes named, an entry for the present version of every file. Lines: output ids
+   * of a leaf and ids of indexes, tab-separated; the reply has a 1 or a 0 for each.
+   */
+  public String completeIn(LogicalPlan plan, String scans) {
+    HashMap leaves = new HashMap();
+    collectLeaves(plan, leaves);
+    StringBuilder reply = new StringBuilder();
+    String[] lines = scans.split("\n");
+    for (int i = 0; i < lines.length; i++) {
+      String[] parts = lines[i].split("\t");
+      List locations = (List) leaves.get(parts[0]);
+      FileIndexes.Keys[] known = new FileIndexes.Keys[parts.length - 1];
+      boolean complete = locations != null;
+      for (int k = 0; k < known.length; k++) {
+        known[k] = (FileIndexes.Keys) keys.get(parts[k + 1]);
+        complete &= known[k] != null;
+      }
+      for (int l = 0; complete && l < locations.size(); l++) {
+        complete = FileIndexes.complete(FileIndexes.unwrap((FileIndex) locations.get(l)), known);
+      }
+      reply.append(complete ? '1' : '0');
+    }
+    return reply.toString();
+  }
+
+  private static void collectLeaves(LogicalPlan plan, Map found) {
+    if (PlanWriter.isFileRelation(plan)) {
+      LogicalRelation leaf = (LogicalRelation) plan;
+      String ids = PlanWriter.outputIds(leaf);
+      if (!found.containsKey(ids)) found.put(ids, new ArrayList());
+      ((List) found.get(ids)).add(((HadoopFsRelation) leaf.relation()).location());
+    }
+    List children = FileIndexes.list(plan.children());
+    for (int i = 0; i < children.size(); i++) collectLeaves((LogicalPlan) children.get(i), found);
+    List inside = FileIndexes.list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) collectLeaves((LogicalPlan) inside.get(i), found);
   }
 
   /** Sends a request in pieces: one over 8,192 bytes would wait 40 ms for an acknowledgement. */
@@ -85,13 +140,20 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return (String) python.apply(verb + "\n" + token + "\n" + request.substring(rest));
   }
 
-  /** Reply lines: output ids of a leaf, then for each index its id, skipped files and kept blocks, tab-separated. */
+  /**
+   * Reply lines: output ids of a leaf, then for each index its id, skipped files and kept blocks, tab-separated; or
+   * "bound", output ids of a leaf, a column and the ranges that its values must lie in (under "bound " and the ids).
+   */
   private Map decisions(String reply) {
     HashMap found = new HashMap();
     if (reply == null || reply.isEmpty()) return found;
     String[] lines = reply.split("\n");
     for (int i = 0; i < lines.length; i++) {
       String[] parts = lines[i].split("\t", -1);
+      if (parts[0].equals("bound")) {
+        found.put("bound " + parts[1], parts);
+        continue;
+      }
       ArrayList skips = new ArrayList();
       for (int p = 1; p + 2 < parts.length; p += 3) {
         FileIndexes.Keys known = (FileIndexes.Keys) keys.get(parts[p]);
@@ -116,13 +178,15 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!PlanWriter.isFileRelation(node)) return otherwise.apply(node);
         LogicalRelation leaf = (LogicalRelation) node;
         List skips = (List) decisions.get(PlanWriter.outputIds(leaf));
+        String[] bound = (String[]) decisions.get("bound " + PlanWriter.outputIds(leaf));
         FileIndex base = ((HadoopFsRelation) leaf.relation()).location();
         // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
         if (skips == null || base instanceof FileIndexes.PrunedFiles) return leaf;
         changed[0] = true;
         LogicalRelation pruned = withLocation(leaf, new FileIndexes.PrunedFiles(base, skips));
         Expression blocks = BlockFilter.of(pruned);
-        return blocks == null ? (Object) pruned : (Object) new Filter(blocks, pruned);
+        LogicalPlan below = blocks == null ? (LogicalPlan) pruned : (LogicalPlan) new Filter(blocks, pruned);
+        return bound == null ? below : BoundFilter.over(below, pruned, bound[2], bound[3]);
       }
     });
     if (!changed[0]) return plan;

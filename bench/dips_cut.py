@@ -1,0 +1,107 @@
+"""InputCut: a query's input before and after skipping, for each way to derive predicates (diPs, 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.dips_tables import BlockTable
+from sidestep.predicate import And, DataType, normalize
+from sidestep.predicate.columns import columns_of
+from sidestep.prune import Query, scan_filters
+from sidestep.prune.exchange import Exchange
+from sidestep.prune.induced import Options, TableView, induced, join_columns
+from sidestep.prune.lineage import join_graph
+from sidestep.synopsis import Mask, kept_blocks
+
+UNHURRIED = 60.0
+"""Seconds: what is skipped must not depend on how busy the machine is."""
+
+RANGES = 20
+
+PREDICATES, BEST = "predicates", "range-sets of 20"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to derive predicates, from synopses of so many ranges."""
+
+    ranges: int
+    options: Options
+
+
+VARIANTS: Mapping[str, Variant] = {
+    PREDICATES: Variant(RANGES, Options(derive=False)),
+    "zone maps": Variant(1, Options(seconds=UNHURRIED)),
+    "range-sets of 4": Variant(4, Options(seconds=UNHURRIED)),
+    BEST: Variant(RANGES, Options(seconds=UNHURRIED)),
+    "without movement": Variant(RANGES, Options(seconds=UNHURRIED, movement=False)),
+    "fixpoint": Variant(RANGES, Options(seconds=UNHURRIED, naive=True)),
+}
+"""The first knows the same as the fourth, and uses it for the query's own predicates alone. The last sends along every
+join, over and over, until a round removes nothing: it takes far more predicates than the schedule does."""
+
+NAIVE = "naive schedule"
+"""As many predicates as the schedule takes, along joins that are picked at random (5.1)."""
+
+Views = Mapping[str, TableView]
+
+
+def input_cuts(query: Query, tables: Mapping[str, BlockTable], seed: int = 0) -> dict[str, float | None]:
+    """The InputCut of a query over tables by name, for each variant; None where it provably has no result."""
+    found: dict[str, float | None] = {}
+    for name, variant in VARIANTS.items():
+        views = views_of(query, tables, variant.ranges)
+        result = induced(query, views, variant.options)
+        found[name] = ratio(views, {key: masks[0] for key, masks in result.kept.items()})
+        if name == BEST:
+            found[NAIVE] = ratio(views, kept_naively(query, views, len(result.dips), seed))
+    return found
+
+
+def views_of(query: Query, tables: Mapping[str, BlockTable], ranges: int) -> dict[str, TableView]:
+    columns = columns_needed(query)
+    scans = {place.scan.key: place.scan for place in scan_filters(query)}
+    return {
+        key: TableView((tables[scan.name].catalog(columns[key], ranges),), complete=True) for key, scan in scans.items()
+    }
+
+
+def columns_needed(query: Query) -> dict[str, dict[str, DataType]]:
+    """By scan, the columns that its filters and its joins are about."""
+    needed: dict[str, dict[str, DataType]] = {}
+    for place in scan_filters(query):
+        used = needed.setdefault(place.scan.key, {})
+        used |= {column.name: column.type for each in place.conjuncts for column in columns_of(each)}
+    for key, joined in join_columns(query).items():
+        needed.setdefault(key, {}).update(joined)
+    return needed
+
+
+def ratio(views: Views, kept: Mapping[str, Mask]) -> float | None:
+    """Bytes of all tables that a query reads, each as often as it does, by the bytes of the blocks that are kept."""
+    before = sum(int(view.catalogs[0].bytes.sum()) for view in views.values())
+    after = sum(int(view.catalogs[0].bytes[kept[key]].sum()) for key, view in views.items())
+    return before / after if after else None
+
+
+def kept_naively(query: Query, views: Views, count: int, seed: int) -> dict[str, Mask]:
+    """What so many predicates leave if chance says which join comes next."""
+    graph = join_graph(query)
+    keys, static = {}, {}
+    for node, place in zip(graph.scans, scan_filters(query), strict=True):
+        keys[node] = place.scan.key
+        static[node] = (kept_blocks(views[place.scan.key].catalogs[0], normalize(And(place.conjuncts))),)
+    by_node = {node: views[key] for node, key in keys.items()}
+    exchange = Exchange(graph, by_node, static, Options(seconds=UNHURRIED))
+    rng = np.random.default_rng(seed)
+    for _ in range(100 * len(graph.links)):
+        if len(exchange.dips) >= count:
+            break
+        exchange.send(graph.links[rng.integers(len(graph.links))], 1, 1)
+    kept: dict[str, Mask] = {}
+    for node, key in keys.items():
+        kept[key] = kept.get(key, False) | exchange.kept[node][0]
+    return kept

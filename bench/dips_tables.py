@@ -1,0 +1,110 @@
+"""Tables in memory, cut in blocks, with the catalogs that an index of them would give: what plans are pruned against.
+
+What data-induced predicates save is decided before a query runs, from synopses alone. So it can be measured without
+writing a layout out: the rows are put in order, cut, and summarized where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sidestep.predicate import DataType, parse_type
+from sidestep.synopsis import Catalog
+from sidestep.synopsis.catalog import Synopsis
+from sidestep.synopsis.codes import Coding
+from sidestep.synopsis.rangeset import RangeSets, range_sets
+from sidestep.synopsis.stored import stored_type
+from sidestep.synopsis.summary import summarize
+from sidestep.synopsis.zonemap import ZoneMaps
+from sidestep.synopsis.zones import ColumnZones, column_zones
+
+Order = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class BlockTable:
+    """The rows of a table in a certain order, cut in blocks of about equal size; synopses are made when asked for."""
+
+    rows: pa.Table
+    order: Order | None
+    """Positions in ``rows``; None is the order that they have."""
+    blocks: int
+    _columns: dict[str, list[pa.Array]] = field(default_factory=dict)
+    _zones: dict[str, ColumnZones | None] = field(default_factory=dict)
+    _ranges: dict[tuple[str, int], RangeSets] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.blocks = max(1, min(self.blocks, len(self.rows)))
+        self.ends = np.linspace(0, len(self.rows), self.blocks + 1).astype(np.int64)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.diff(self.ends)
+
+    @property
+    def width(self) -> float:
+        """Bytes of a row."""
+        return float(self.rows.nbytes) / max(1, len(self.rows))
+
+    def catalog(self, columns: Mapping[str, DataType], ranges: int) -> Catalog:
+        """What an index with zone maps, and range-sets of so many ranges if more than one, says of these columns."""
+        types = {name: kind for name, kind in columns.items() if self.type_of(name) == kind}
+        zones = {name: found for name, kind in types.items() if (found := self._zones_of(name, kind)) is not None}
+        synopses: list[Synopsis] = [ZoneMaps(zones)]
+        if ranges > 1:
+            sets = [self._ranges_of(name, kind, ranges) for name, kind in types.items() if name in zones]
+            synopses.append(RangeSets({name: found for each in sets for name, found in each.columns.items()}))
+        sizes = self.sizes
+        weights = (sizes * self.width).astype(np.int64)
+        return Catalog(np.arange(self.blocks, dtype=np.int32), sizes, weights, self.blocks, tuple(synopses))
+
+    def type_of(self, column: str) -> DataType:
+        return parse_type(_spark_type(self.rows.schema.field(column).type))
+
+    def _values(self, column: str) -> list[pa.Array]:
+        if column not in self._columns:
+            values = self.rows[column].combine_chunks()
+            if isinstance(values, pa.ChunkedArray):
+                values = pa.concat_arrays(values.chunks)
+            if self.order is not None:
+                values = values.take(pa.array(self.order))
+            self._columns[column] = [
+                values.slice(begin, end - begin) for begin, end in zip(self.ends[:-1], self.ends[1:], strict=True)
+            ]
+        return self._columns[column]
+
+    def _zones_of(self, column: str, kind: DataType) -> ColumnZones | None:
+        if column not in self._zones:
+            stored = stored_type(kind)
+            found = [summarize(values, kind) for values in self._values(column)] if stored is not None else []
+            self._zones[column] = (
+                column_zones(
+                    kind,
+                    self.sizes,
+                    pa.array([each.lower for each in found], stored),
+                    pa.array([each.upper for each in found], stored),
+                    pa.array([each.nulls for each in found], pa.int64()),
+                )
+                if found
+                else None
+            )
+        return self._zones[column]
+
+    def _ranges_of(self, column: str, kind: DataType, most: int) -> RangeSets:
+        if (column, most) not in self._ranges:
+            # A value that occurs twice in a block says nothing more: codes of distinct ones are quicker to make.
+            distinct = [pc.unique(values) for values in self._values(column)]
+            self._ranges[column, most] = RangeSets({column: range_sets(Coding(kind), distinct, most)})
+        return self._ranges[column, most]
+
+
+def _spark_type(arrow: pa.DataType) -> str:
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    return {"int64": "bigint", "int32": "int", "date32[day]": "date", "double": "double"}.get(str(arrow), "string")

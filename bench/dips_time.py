@@ -1,0 +1,118 @@
+"""TPC-DS on Spark with and without data-induced predicates: what is read, how long it takes, and what planning adds."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+import sidestep
+from bench.dips_plans import eligible, planned
+from bench.harness import race
+from bench.journal import Journal
+from bench.plan import in_turns
+from bench.tpcds import CHOSEN, TABLES, make_tpcds, queries
+from bench.tpcds_layout import make_tuned
+from sidestep.spark.session import Enabled
+
+
+def induced_on(spark: SparkSession, induced: bool = True) -> Enabled:
+    """sidestep in a session, with or without data-induced predicates."""
+    return sidestep.enable(spark, induced=induced)
+
+
+class Timed:
+    """The chosen queries over TPC-DS as it was generated, in files of ordinary size, and in the tuned layout."""
+
+    def __init__(self, spark: SparkSession, args: argparse.Namespace, journal: Journal, say: Callable[[str], None]):
+        self.spark, self.args, self.journal, self.say = spark, args, journal, say
+        self.ordinary = make_tpcds(args.data, args.time_sf)
+        every = {name: text for name, text in queries().items() if int(name[1:]) in CHOSEN}
+        self.texts = dict(list(every.items())[: args.queries])
+
+    def tuned(self, files: int) -> Path:
+        folder = make_tuned(self.ordinary, files)
+        for table in TABLES:
+            sidestep.index(self.spark, str(folder / table))
+        return folder
+
+    def tables(self, folder: Path) -> dict[str, DataFrame]:
+        return {table: self.spark.read.parquet(str(folder / table)) for table in TABLES}
+
+    def eligible(self) -> list[str]:
+        """The queries that data-induced predicates may help, known before anything is measured."""
+        use(self.tables(self.ordinary))
+        plans = planned(self.spark, self.journal, self.texts, "tpcds")
+        return [name for name, plan in plans.items() if eligible(plan)]
+
+    def run(self) -> dict[str, dict[str, Any]]:
+        """Each query in turns on the ordinary files, and on the tuned ones with sidestep off and on."""
+        done = {name: f"timed {self.args.time_sf:g} {self.args.files} {self.args.runs} {name}" for name in self.texts}
+        if all(key in self.journal for key in done.values()):
+            return {name: self.journal.once(key, dict) for name, key in done.items()}
+        tuned, ordinary = self.tables(self.tuned(self.args.files)), self.tables(self.ordinary)
+        sides = {"ordinary": (ordinary, False), "off": (tuned, False), "on": (tuned, True)}
+        with induced_on(self.spark):
+            for name, text in self.texts.items():
+                figures = self.journal.once(done[name], partial(self._race, text, sides))
+                seconds = ", ".join(f"{side} {took:.2f} s" for side, took in figures["seconds"].items())
+                self.say(f"{name}: {seconds}; {figures['skipped']:.0%} of bytes skipped")
+            self.spark.conf.unset("spark.sidestep.enabled")
+        return {name: self.journal.once(key, dict) for name, key in done.items()}
+
+    def _race(self, text: str, sides: Mapping[str, tuple[dict[str, DataFrame], bool]]) -> dict[str, Any]:
+        first: dict[str, tuple[Counter[tuple[object, ...]], DataFrame]] = {}
+
+        def variant(side: str) -> None:
+            tables, skipping = sides[side]
+            use(tables)
+            self.spark.conf.set("spark.sidestep.enabled", str(skipping).lower())
+            df = self.spark.sql(text)
+            rows = df.collect()
+            first.setdefault(side, (comparable(rows), df))
+
+        timing = race({side: partial(variant, side) for side in sides}, runs=self.args.runs)
+        read = {side: sidestep.metrics(df) for side, (_, df) in first.items()}
+        sizes = {side: len(list(rows.elements())) for side, (rows, _) in first.items()}
+        assert len(set(sizes.values())) == 1, f"The number of rows differs, {sizes}, for: {text}"
+        before, after = read["off"].bytes, read["on"].bytes
+        return {
+            "seconds": {each.name: each.median for each in timing.timings},
+            "bytes": {side: each.bytes for side, each in read.items()},
+            "rows": {side: each.rows for side, each in read.items()},
+            "files": {side: each.files for side, each in read.items()},
+            "skipped": 1.0 - after / before if before else 0.0,
+            "same": first["on"][0] == first["off"][0],
+        }
+
+    def plan_ms(self) -> dict[str, list[float]]:
+        """For each query what sidestep adds to its planning, in milliseconds, with many files in the large tables."""
+        key = f"plan ms {self.args.time_sf:g} {self.args.plan_files} {self.args.runs}"
+        if key in self.journal:
+            return dict(self.journal.once(key, dict))
+        tables = self.tables(self.tuned(self.args.plan_files))
+        added: dict[str, list[float]] = {}
+        with induced_on(self.spark) as state:
+            use(tables)
+            for name, text in self.texts.items():
+                on, off = in_turns(self.spark, state, text, self.args.runs, lambda: None)
+                added[name] = [mine - base for mine, base in zip(on, off, strict=True)]
+            self.spark.conf.unset("spark.sidestep.enabled")
+        return dict(self.journal.once(key, lambda: added))
+
+
+def use(tables: Mapping[str, DataFrame]) -> None:
+    """Let the names of the tables mean these."""
+    for name, table in tables.items():
+        table.createOrReplaceTempView(name)
+
+
+def comparable(rows: list[Row]) -> Counter[tuple[object, ...]]:
+    """Rows in any order; sums of doubles differ in their last digits with the order of addition."""
+    return Counter(tuple(round(v, 4) if isinstance(v, Decimal | float) else v for v in row) for row in rows)

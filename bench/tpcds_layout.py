@@ -1,0 +1,101 @@
+"""TPC-DS laid out anew: fact tables clustered by their date and cut in many files, dimensions sorted by their key.
+
+The diPs paper's tuned layout (13.2) clusters fact tables by the hash of their date. How many clusters there are is not
+said, and decides what can be skipped: a cluster of many dates that have nothing in common hides each of them. Here a
+cluster is one date and the clusters lie in the order of dates, which is the layout that its footnote 13 describes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.tpcds import DATE_OF, KEY_OF, TABLES
+from bench.whole_folder import whole_folder
+
+ORDERS = {
+    "store_sales": "ss_ticket_number",
+    "store_returns": "sr_ticket_number",
+    "catalog_sales": "cs_order_number",
+    "catalog_returns": "cr_order_number",
+    "web_sales": "ws_order_number",
+    "web_returns": "wr_order_number",
+    "inventory": "inv_item_sk",
+}
+"""What a sale and its return have in common: a part of the data that is chosen by it keeps them together."""
+
+DATE_GROUPS = 200
+"""Row groups of date_dim, about a year each: what a filter on it induces is by row group. Others have one as a rule:
+little is known of their filters by their keys, and reading many small groups takes time."""
+
+
+def make_tuned(source: Path, files: int, thin: int = 1) -> Path:
+    """The tables of ``source`` (made by ``make_tpcds``) in the tuned layout, made if they are not there.
+
+    ``store_sales`` has ``files`` files, other fact tables as many in proportion to their rows, but no more. With
+    ``thin`` only every so many-th order stays, and of three large dimensions only what is still referred to: TPC-DS for
+    tests, since even its least scale has two million demographics.
+    """
+    target = source.parent / f"{source.name}-tuned{files}{f'-thin{thin}' if thin > 1 else ''}"
+    if target.is_dir():
+        return target
+    if thin > 1:
+        small = thinned({name: _whole(source, name) for name in TABLES}, thin)
+
+    def read(name: str) -> pa.Table:
+        return small[name] if thin > 1 else _whole(source, name)  # one by one: together they may not fit in memory
+
+    sold = len(read("store_sales"))
+    with whole_folder(target) as folder:
+        for name in TABLES:
+            table = read(name)
+            if name in DATE_OF:
+                count = min(files, max(2, round(files * len(table) / sold)))
+                write_cut(folder / name, table.sort_by([(DATE_OF[name], "ascending")]), count)
+            else:
+                rows = -(-len(table) // DATE_GROUPS) if name == "date_dim" else None
+                write_cut(folder / name, table.sort_by([(KEY_OF[name], "ascending")]), 1, rows)
+    return target
+
+
+def write_cut(folder: Path, table: pa.Table, files: int, group_rows: int | None = None) -> None:
+    """The table as consecutive files of about equal rows."""
+    folder.mkdir(parents=True)
+    ends = np.linspace(0, len(table), files + 1).astype(int)
+    for number in range(files):
+        part = table.slice(ends[number], ends[number + 1] - ends[number])
+        pq.write_table(part, folder / f"part-{number:05d}.parquet", row_group_size=group_rows)
+
+
+def _whole(source: Path, name: str) -> pa.Table:
+    return plain_strings(pq.read_table(source / name))
+
+
+def plain_strings(table: pa.Table) -> pa.Table:
+    """The generator's files ask for string views, which pyarrow cannot sort by yet."""
+    fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def thinned(tables: dict[str, pa.Table], thin: int) -> dict[str, pa.Table]:
+    """Every so many-th order with its returns, and of dates, times and demographics what is referred to."""
+    small = dict(tables)
+    for name, order in ORDERS.items():
+        numbers = tables[name][order].to_numpy()
+        small[name] = tables[name].filter(pa.array(numbers % thin == 1))
+    for name, ending in (("date_dim", "_date_sk"), ("time_dim", "_time_sk"), ("customer_demographics", "_cdemo_sk")):
+        referring = [
+            table[column] for table in small.values() for column in table.column_names if _ends(column, ending)
+        ]
+        used = pa.chunked_array([chunk for column in referring for chunk in column.chunks], pa.int32())
+        small[name] = tables[name].filter(pc.is_in(tables[name][KEY_OF[name]], value_set=used.unique()))
+    return small
+
+
+def _ends(column: str, ending: str) -> bool:
+    """Whether a column refers to a key of this kind; the key itself does not."""
+    return column.endswith(ending) and column not in KEY_OF.values()

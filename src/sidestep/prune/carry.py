@@ -1,0 +1,191 @@
+"""What the values of one column say about another that is compared with it: ranges of codes carried across.
+
+A condition ``a = b`` lets a row of one side matter only if its value occurs on the other, so the ranges of a become
+ranges of b (column equivalence; diPs, section 2). Types need not agree: Catalyst casts one side or both, and ranges go
+*forward* through the cast on their own side and *back* through the cast on the other. Both directions round outwards,
+so what is carried is never too little; a cast that does not keep order carries nothing.
+
+======================  ======================================================================
+condition               b must lie in
+======================  ======================================================================
+``a = b``               the ranges of a, without NULL
+``a <=> b``             the ranges of a, with NULL if a may be NULL
+``a < b``, ``a <= b``   what is at least the least value of a (a band)
+``a > b``, ``a >= b``   what is at most the greatest value of a, NaN being the greatest of all
+======================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sidestep.predicate import Column, DataType, Interval, IntervalSet, Op, is_lossless, is_monotone, pull_back
+from sidestep.predicate.casts import by_value, cast
+from sidestep.predicate.types import INTEGRAL, Kind, integer_range
+from sidestep.prune.columnranges import NOTHING
+from sidestep.synopsis.coderanges import CodeRanges, code_ranges, value_ranges
+from sidestep.synopsis.codes import GREATEST, LEAST, Coding
+from sidestep.synopsis.stored import Form
+
+MOST_CONVERTED = 64
+"""Ranges whose codes must be turned into values and back are compacted to so many first: each takes microseconds."""
+
+BANDS = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparand:
+    """A column as it stands in a comparison: cast to a type, or of its own; or plus a constant."""
+
+    column: Column
+    type: DataType
+    add: int = 0
+
+    @property
+    def keeps_order(self) -> bool:
+        return is_monotone(self.column.type, self.type)
+
+    @property
+    def keeps_values(self) -> bool:
+        return not self.add and is_lossless(self.column.type, self.type)
+
+
+def carries(origin: Comparand, op: Op, target: Comparand) -> bool:
+    """Whether ranges can be carried at all; a band only where both sides are compared as one type."""
+    if origin.add or target.add:
+        # Sums may wrap around, so they keep no order: only equality is carried, and only where none did.
+        one_type = origin.column.type == origin.type == target.type == target.column.type
+        return one_type and origin.type.kind in INTEGRAL and op in (Op.EQ, Op.NULL_SAFE)
+    return origin.keeps_order and target.keeps_order and (op not in BANDS or origin.type == target.type)
+
+
+def carried(
+    ranges: CodeRanges, coding: Coding, origin: Comparand, op: Op, target: Comparand, into: Coding
+) -> CodeRanges | None:
+    """The codes of the target's column that satisfy ``origin op target`` for some value in the ranges, or a few more.
+
+    >>> from sidestep.predicate.types import INTEGER, LONG, decimal_type
+    >>> from sidestep.synopsis.codes import integer_codes
+    >>> a, b = Comparand(Column("a", INTEGER), LONG), Comparand(Column("b", LONG), LONG)
+    >>> ends = integer_codes(np.array([3, 5]))
+    >>> ranges = CodeRanges(ends[:1], ends[1:])
+    >>> [(low - 2**63, high - 2**63) for low, high in carried(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(LONG))]
+    [(3, 5)]
+    >>> money = decimal_type(12, 2)
+    >>> a, b = Comparand(Column("a", INTEGER), money), Comparand(Column("b", money), money)
+    >>> [(low - 2**63, high - 2**63) for low, high in carried(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(money))]
+    [(300, 500)]
+    """
+    if not len(ranges):
+        return NOTHING
+    if origin.add or target.add:
+        return _moved(ranges, origin, target)
+    if not converts(coding, origin, target, into):
+        if op in (Op.LT, Op.LE):
+            return CodeRanges(ranges.lows[:1], np.array([GREATEST]))
+        if op in (Op.GT, Op.GE):
+            return CodeRanges(np.array([LEAST]), ranges.highs[-1:])
+        return ranges
+    values = _forward(value_ranges(compacted(coding, ranges, MOST_CONVERTED), coding), origin.type)
+    if op in (Op.LT, Op.LE):
+        first = values.intervals[0]
+        values = IntervalSet(values.type, (Interval(first.low, None),))
+    elif op in (Op.GT, Op.GE):
+        last = values.intervals[-1]
+        values = IntervalSet(values.type, (Interval(None, last.high),))
+    elif origin.type != target.type:
+        values = by_value(values, target.type)
+    back = pull_back(values, target.column.type)
+    return None if back is None else code_ranges(back, into)
+
+
+def _moved(ranges: CodeRanges, origin: Comparand, target: Comparand) -> CodeRanges | None:
+    """Ranges of integers moved by a constant; None if a sum on the way would leave the type, and so might wrap."""
+    least, greatest = integer_range(origin.type)
+    low, high = (int(code) - 2**63 for code in (ranges.lows[0], ranges.highs[-1]))
+    for add in (origin.add, origin.add - target.add):
+        if low + add < least or high + add > greatest:
+            return None
+    by = np.uint64((origin.add - target.add) % 2**64)
+    return CodeRanges(ranges.lows + by, ranges.highs + by)
+
+
+def converts(coding: Coding, origin: Comparand, target: Comparand, into: Coding) -> bool:
+    """Whether carrying must go by way of values, one range at a time, since equal values have different codes."""
+    if origin.add or target.add:
+        return False
+    return not (_same_codes(coding, into) and origin.keeps_values and target.keeps_values)
+
+
+def recoded(ranges: CodeRanges, coding: Coding, into: Coding) -> CodeRanges | None:
+    """Ranges of one column in another coding of it: blocks of one table may leave different prefixes out."""
+    if coding == into:
+        return ranges
+    return code_ranges(value_ranges(compacted(coding, ranges, MOST_CONVERTED), coding), into)
+
+
+def common_values(a: CodeRanges, b: CodeRanges) -> CodeRanges:
+    """The codes in both.
+
+    >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
+    >>> list(common_values(CodeRanges(u(1, 7), u(4, 9)), CodeRanges(u(0, 3, 8), u(1, 7, 20))))
+    [(1, 1), (3, 4), (7, 7), (8, 9)]
+    """
+    first = np.searchsorted(b.highs, a.lows, side="left")
+    counts = np.searchsorted(b.lows, a.highs, side="right") - first
+    of_a = np.repeat(np.arange(len(a)), counts)
+    of_b = np.arange(len(of_a)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return CodeRanges(np.maximum(a.lows[of_a], b.lows[of_b]), np.minimum(a.highs[of_a], b.highs[of_b]))
+
+
+def compacted(coding: Coding, ranges: CodeRanges, most: int) -> CodeRanges:
+    """The ranges grown together across their narrowest gaps until at most so many are left (Lemma 1).
+
+    Ranges with no code between them grow together in any case, which loses nothing.
+    """
+    if len(ranges) <= 1:
+        return ranges
+    apart = np.flatnonzero(ranges.lows[1:] - ranges.highs[:-1] > np.uint64(1))
+    if len(apart) >= most:
+        gaps = coding.lengths(ranges.highs[apart] + np.uint64(1), ranges.lows[apart + 1])
+        widest = np.argpartition(-gaps, most - 1)[: most - 1] if most > 1 else np.zeros(0, np.int64)
+        apart = np.sort(apart[widest])
+    elif len(apart) == len(ranges) - 1:
+        return ranges
+    ends = np.append(apart, len(ranges) - 1)
+    starts = np.append(0, apart + 1)
+    return CodeRanges(ranges.lows[starts], ranges.highs[ends])
+
+
+def _same_codes(one: Coding, other: Coding) -> bool:
+    """Whether equal values of the two types have equal codes, in one order."""
+    if one.prefix != other.prefix or one.form is not other.form:
+        return False
+    a, b = one.type, other.type
+    if one.form is Form.INTEGER and a.kind in INTEGRAL:
+        return b.kind in INTEGRAL
+    if a.kind is Kind.DECIMAL:
+        return b.kind is Kind.DECIMAL and a.scale == b.scale
+    return a == b or one.form is Form.FLOAT
+
+
+def _forward(ranges: IntervalSet, target: DataType) -> IntervalSet:
+    """The images of values under a monotone cast. An end that is none stays none: more than needed, never less."""
+    source = ranges.type
+    if source == target:
+        return ranges
+    exact = is_lossless(source, target)
+    return IntervalSet(
+        target,
+        tuple(
+            Interval(
+                None if interval.low is None else cast(interval.low, source, target),
+                None if interval.high is None else cast(interval.high, source, target),
+                interval.low_closed or not exact,
+                interval.high_closed or not exact,
+            )
+            for interval in ranges.intervals
+        ),
+    )

@@ -1,0 +1,208 @@
+"""What the blocks of a table hold in one column, as ranges of codes: the statistic that data-induced predicates are of.
+
+Any synopsis that can be merged serves (diPs, section 4): range-sets first, then gap histograms, then zone maps and
+partition values, which are range-sets of one range. A block that the first knows nothing of is taken from the next.
+Bloom filters and global range tables cannot be merged into ranges; they are asked when a predicate arrives
+(:meth:`ColumnRanges.meeting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.predicate import Column
+from sidestep.predicate.formula import Null, Within
+from sidestep.predicate.types import FLOATING
+from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
+from sidestep.synopsis.blockranges import BlockRanges
+from sidestep.synopsis.bounds import NumberBounds
+from sidestep.synopsis.coderanges import CodeRanges, value_ranges
+from sidestep.synopsis.codes import (
+    GREATEST,
+    LEAST,
+    WIDTH,
+    Codes,
+    Coding,
+    byte_code,
+    common_prefix,
+    float_codes,
+    integer_codes,
+    wide_code,
+)
+from sidestep.synopsis.gaphistogram import GapHistograms
+from sidestep.synopsis.rangeset import RangeSets
+from sidestep.synopsis.stored import Form, stored_form
+from sidestep.synopsis.zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
+
+_MOST_ASKED = 64
+"""Synopses that cannot be merged are asked for up to so many ranges: they take values, not codes."""
+
+EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
+NOTHING = CodeRanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+
+_MERGEABLE = (RangeSets, GapHistograms, ZoneMaps, PartitionValues, UnionVectors)
+"""Synopses that need not be asked again once their ranges were met; union vectors are rarely about join columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanges:
+    """One column in all blocks: ranges that hold its values, and where it may be NULL."""
+
+    column: Column
+    blocks: BlockRanges
+    may_be_null: Mask
+    others: tuple[Synopsis, ...] = ()
+    """Synopses that can tell whether a block meets a set of ranges, but not what it holds."""
+
+    @property
+    def coding(self) -> Coding:
+        return self.blocks.coding
+
+    @cached_property
+    def _ascending(self) -> tuple[Codes, Codes, npt.NDArray[np.int32]]:
+        """All ranges in the order of their lows, with their blocks: a union of any blocks needs no further sorting."""
+        order = np.argsort(self.blocks.lows, kind="stable")
+        return self.blocks.lows[order], self.blocks.highs[order], self.blocks.block_of_range[order]
+
+    def union(self, kept: Mask) -> CodeRanges:
+        """All values that the kept blocks may hold together (DataPred before it is compacted)."""
+        lows, highs, block = self._ascending
+        if not kept.all():
+            chosen = kept[block]
+            lows, highs = lows[chosen], highs[chosen]
+        if not len(lows):
+            return NOTHING
+        reach = np.maximum.accumulate(highs)
+        first = np.ones(len(lows), dtype=np.bool_)
+        first[1:] = lows[1:] > reach[:-1]
+        return CodeRanges(lows[first], reach[np.append(first[1:], True)])
+
+    def meeting(self, wanted: CodeRanges, nulls: bool) -> Mask:
+        """The blocks that may hold one of the wanted values, or NULL if that is wanted too (Satisfy)."""
+        met = self.blocks.meeting(wanted)
+        if self.others and len(wanted) <= _MOST_ASKED and met.any():
+            within = Within(self.column, value_ranges(wanted, self.coding))
+            for synopsis in self.others:
+                answer = synopsis.can_satisfy(within)
+                if answer is not None:
+                    met &= answer
+        return met | self.may_be_null if nulls else met
+
+
+_KNOWN: WeakKeyDictionary[Catalog, dict[Column, ColumnRanges | None]] = WeakKeyDictionary()
+"""A catalog serves many queries, and never changes: what was made of its columns is kept as long as it is."""
+
+
+def column_ranges(catalog: Catalog, column: Column) -> ColumnRanges | None:
+    """The ranges of a column, named and typed as the query has it; None if nothing is known of it in this catalog."""
+    known = _KNOWN.setdefault(catalog, {})
+    if column not in known:
+        known[column] = _found(catalog, column)
+    return known[column]
+
+
+def _found(catalog: Catalog, column: Column) -> ColumnRanges | None:
+    sources = list(_sources(catalog, column))
+    if not sources:
+        return None
+    ranges = sources[0]
+    for other in sources[1:]:
+        ranges = _completed(ranges, other)
+    may_be_null = np.ones(catalog.blocks, dtype=np.bool_)
+    for synopsis in catalog.synopses:
+        answer = synopsis.can_satisfy(Null(column))
+        if answer is not None:
+            may_be_null &= answer
+    others = tuple(synopsis for synopsis in catalog.synopses if not isinstance(synopsis, _MERGEABLE))
+    return ColumnRanges(column, ranges, may_be_null, others)
+
+
+def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
+    """What the mergeable synopses say of a column, the finest first."""
+    if stored_form(column.type) is None:
+        return
+    for synopsis in catalog.synopses:
+        if isinstance(synopsis, RangeSets) and (found := synopsis.ranges(column)) is not None:
+            yield found
+    for synopsis in catalog.synopses:
+        made = synopsis.columns.get(column.name) if isinstance(synopsis, GapHistograms) else None
+        if made is not None and made.buckets.coding.type == column.type:
+            yield made.buckets
+    for synopsis in catalog.synopses:
+        if isinstance(synopsis, ZoneMaps) and (zones := synopsis.zones(column)) is not None:
+            yield zone_ranges(zones)
+        elif isinstance(synopsis, PartitionValues) and (values := synopsis.distinct.get(column.name)) is not None:
+            zones = values.zones(column)
+            if zones is not None:
+                yield zone_ranges(zones.take(synopsis.codes[column.name]))
+
+
+def _completed(ranges: BlockRanges, other: BlockRanges) -> BlockRanges:
+    """The ranges, with those of another synopsis for blocks of which they know nothing, if both speak in one coding."""
+    at = ranges.begins[:-1][np.diff(ranges.begins) == 1]
+    at = at[(ranges.lows[at] == LEAST) & (ranges.highs[at] == GREATEST)]
+    block = ranges.block_of_range[at]
+    single = np.diff(other.begins)[block] == 1
+    at, block = at[single], block[single]
+    if not len(at) or ranges.coding != other.coding:
+        return ranges
+    lows, highs = ranges.lows.copy(), ranges.highs.copy()
+    lows[at], highs[at] = other.lows[other.begins[block]], other.highs[other.begins[block]]
+    return BlockRanges(ranges.coding, ranges.begins, lows, highs)
+
+
+def zone_ranges(zones: ColumnZones) -> BlockRanges:
+    """Zone maps as range-sets: one range per block that may hold a value, and NaN apart, which no bound takes in.
+
+    >>> import pyarrow as pa
+    >>> from sidestep.predicate.types import INTEGER
+    >>> from sidestep.synopsis.zones import column_zones
+    >>> rows = np.array([5, 5, 5])
+    >>> zones = column_zones(INTEGER, rows, pa.array([3, None, 7]), pa.array([4, None, 7]), pa.array([0, 5, None]))
+    >>> [[(low - 2**63, high - 2**63) for low, high in zone_ranges(zones).of_block(b)] for b in range(3)]
+    [[(3, 4)], [], [(7, 7)]]
+    """
+    coding, lows, highs = _bound_codes(zones)
+    has_value = zones.has(MAY_HAVE_VALUE)
+    has_nan = zones.has(MAY_BE_NAN) if zones.type.kind in FLOATING else np.zeros_like(has_value)
+    has_nan &= ~has_value | (highs < GREATEST)
+    begins = np.zeros(len(has_value) + 1, dtype=np.int64)
+    np.cumsum(has_value.astype(np.int64) + has_nan, out=begins[1:])
+    all_lows, all_highs = np.full(begins[-1], GREATEST), np.full(begins[-1], GREATEST)
+    at = begins[:-1][has_value]
+    all_lows[at], all_highs[at] = lows[has_value], highs[has_value]
+    return BlockRanges(coding, begins, all_lows, all_highs)
+
+
+def _bound_codes(zones: ColumnZones) -> tuple[Coding, Codes, Codes]:
+    """The codes of each block's bounds; an end that is missing, or of a type without order, is the extreme code."""
+    coding, bounds = Coding(zones.type), zones.bounds
+    lows, highs = np.full(len(zones.flags), LEAST), np.full(len(zones.flags), GREATEST)
+    if bounds is None:
+        return coding, lows, highs
+    if isinstance(bounds, NumberBounds):
+        code = float_codes if bounds.lower.dtype == np.float64 else integer_codes
+        below, above = code(bounds.lower), code(bounds.upper)
+    else:
+        values = [bounds.value(rank) for rank in range(len(bounds.dictionary))]
+        if bounds.form is Form.BYTES:
+            bounded = bool(np.all(zones.has(HAS_LOWER) & zones.has(HAS_UPPER) | ~zones.has(MAY_HAVE_VALUE)))
+            coding = Coding(zones.type, common_prefix(values[:1] + values[-1:]) if bounded else b"")
+            codes = [byte_code(value, coding.prefix) for value in values]
+        else:
+            codes = [wide_code(_wide(value)) for value in values]
+        ranked = np.array([0, *codes, int(GREATEST)], dtype=np.uint64)
+        below, above = ranked[bounds.lower + 1], ranked[bounds.upper + 1]
+    low, high = zones.has(HAS_LOWER), zones.has(HAS_UPPER)
+    return coding, np.where(low, below, lows), np.where(high, above, highs)
+
+
+def _wide(key: bytes) -> int:
+    """The unscaled value of a wide decimal's dictionary key: sixteen bytes, the sign bit turned."""
+    return int.from_bytes(key.ljust(2 * WIDTH, b"\0")) - (1 << 127)

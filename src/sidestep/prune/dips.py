@@ -1,0 +1,98 @@
+"""What goes in and out of an exchange of data-induced predicates: views of tables, options, and the predicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sidestep.errors import SidestepError
+from sidestep.predicate import Column, IntervalSet
+from sidestep.prune.columnranges import EVERYTHING
+from sidestep.synopsis import Catalog
+from sidestep.synopsis.coderanges import CodeRanges, value_ranges
+from sidestep.synopsis.codes import GREATEST, LEAST, Coding
+
+
+@dataclass(frozen=True, eq=False)
+class TableView:
+    """What is known of the table that a scan reads: the catalogs of the indexes that cover it."""
+
+    catalogs: tuple[Catalog, ...]
+    complete: bool
+    """Whether every file that the scan reads has its blocks in these catalogs. If not, no predicate comes from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How far to go in deriving predicates, and which parts of the method to leave out."""
+
+    ranges: int = 4_000
+    """A predicate has at most so many ranges. Fewer cost more: what is lost takes further rounds to find again."""
+    kappa: int = 5
+    """Exchanges inside a clique of a cyclic join graph."""
+    seconds: float = 0.05
+    """After so much computing time no further predicate is derived; what has been pruned by then stays pruned."""
+    rounds: int = 10
+    """The schedule is repeated at most so often."""
+    movement: bool = True
+    """Whether predicates leave the part of the plan that consists of selections and joins alone."""
+    naive: bool = False
+    """Send along all links again and again instead of by the schedule, to compare with."""
+    derive: bool = True
+    """Whether to derive any predicates beyond the query's own."""
+
+    def __post_init__(self) -> None:
+        if min(self.ranges, self.kappa, self.rounds) < 1 or self.seconds < 0:
+            raise SidestepError("A predicate needs at least one range, a schedule one round, and a budget some time.")
+
+
+@dataclass(frozen=True, eq=False)
+class Dip:
+    """One data-induced predicate that was sent: from where, to where, what it says and what it did."""
+
+    origin: int
+    target: int
+    """Nodes of the join graph."""
+    origin_column: Column
+    column: Column
+    """The columns by their tables' own names."""
+    number: Column
+    """The target's column by its number in the query."""
+    found: int
+    """Ranges before it was compacted."""
+    codes: CodeRanges
+    coding: Coding
+    nulls: bool
+    """Whether NULL satisfies it too."""
+    round: int
+    step: int
+    removed: int
+    """Blocks of the target that it ruled out."""
+
+    @property
+    def count(self) -> int:
+        """Its ranges."""
+        return len(self.codes)
+
+    @property
+    def ranges(self) -> IntervalSet:
+        """The values of the target's column that satisfy it."""
+        return value_ranges(self.codes, self.coding)
+
+
+class Values(NamedTuple):
+    """What a column may hold: ranges of codes, and whether NULL."""
+
+    ranges: CodeRanges
+    nulls: bool
+
+    @property
+    def none(self) -> bool:
+        return not len(self.ranges) and not self.nulls
+
+    @property
+    def says_nothing(self) -> bool:
+        return len(self.ranges) == 1 and self.ranges.lows[0] == LEAST and self.ranges.highs[0] == GREATEST
+
+
+UNKNOWN = Values(EVERYTHING, True)

@@ -1,0 +1,266 @@
+"""The exchange itself: which blocks each table still keeps, what was asked of its columns, and sending to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from time import thread_time
+
+import numpy as np
+
+from sidestep.predicate import Column, Op
+from sidestep.prune.carry import MOST_CONVERTED, carried, common_values, compacted, converts, recoded
+from sidestep.prune.columnranges import NOTHING, ColumnRanges, column_ranges
+from sidestep.prune.dips import UNKNOWN, Dip, Options, TableView, Values
+from sidestep.prune.joingraph import JoinGraph, Link
+from sidestep.prune.schedule import Step
+from sidestep.synopsis import Catalog, Mask
+from sidestep.synopsis.coderanges import CodeRanges, joined
+from sidestep.synopsis.codes import Coding
+
+OWN = -1
+"""Who asks for what the query's own predicates ask for."""
+
+
+class Exchange:
+    """The state of all nodes of a join graph while predicates go between them; blocks are only ever removed."""
+
+    def __init__(
+        self,
+        graph: JoinGraph,
+        views: Mapping[int, TableView],
+        kept: Mapping[int, Sequence[Mask]],
+        options: Options,
+    ) -> None:
+        self.graph = graph
+        self.views = views
+        self.kept = {node: [mask.copy() for mask in masks] for node, masks in kept.items()}
+        self.options = options
+        self.bounds: dict[tuple[int, str], Values] = {}
+        """What the rows of a node must hold in a column to matter, by all that was asked of it so far."""
+        self.asked: dict[tuple[int, str], dict[int, Values]] = {}
+        """The same by who asked for it."""
+        self.dips: list[Dip] = []
+        self.stopped = False
+        self.removed = 0
+        self.progress = 0
+        """Grows whenever a further exchange might do more: with blocks removed, and where there are none to remove."""
+        self.lossy = False
+        self._until = thread_time() + options.seconds
+        self._changes = [0] * len(graph.nodes)
+        """How often the blocks of each node became fewer."""
+        self._asked_changes: dict[tuple[int, str], dict[int, int]] = {}
+        """How often something new was asked of a column, by whom."""
+        self._sent: dict[Link, tuple[int, int]] = {}
+        self._held: dict[tuple[int, str], tuple[int, Values]] = {}
+        self._codings: dict[tuple[int, str], Coding] = {}
+        self._impossible: set[int] = set()
+        """Nodes of which something was asked that no row satisfies."""
+        self._links: dict[tuple[int, int], list[Link]] = {}
+        for link in graph.links:
+            self._links.setdefault((link.origin, link.target), []).append(link)
+
+    # ---- what a node holds
+
+    def holds(self, node: int, column: Column, reader: int = OWN) -> Values:
+        """What the rows of a node that may matter hold in a column (DataPred, not yet compacted).
+
+        What the reader itself has asked of the column is left out: told back to it, it would rule out nothing, but use
+        up the ranges that a predicate may have.
+        """
+        is_scan = self.graph.nodes[node].scan is not None
+        known = self._held.get((node, column.name)) if is_scan else None
+        if known is None or known[0] != self._changes[node]:
+            known = self._changes[node], self._blocks(node, column) if is_scan else self._members(node, column)
+            self._held[node, column.name] = known
+        found = known[1]
+        for asker, asked in self.asked.get((node, column.name), {}).items():
+            if asker != reader or asker == OWN:
+                ranges = asked.ranges if found.says_nothing else common_values(found.ranges, asked.ranges)
+                found = Values(ranges, found.nulls and asked.nulls)
+        return found
+
+    def void(self, node: int) -> bool:
+        """Whether no row of a scan can matter: it keeps no block, or nothing satisfies what was asked of it."""
+        view = self.views.get(node)
+        if view is not None and view.complete and not any(mask.any() for mask in self.kept[node]):
+            return True
+        return node in self._impossible
+
+    def _blocks(self, node: int, column: Column) -> Values:
+        if self.void(node):
+            return Values(NOTHING, False)
+        view = self.views.get(node)
+        if view is None or not view.complete:
+            return UNKNOWN
+        lows, highs, nulls = [NOTHING.lows], [NOTHING.highs], False
+        coding = self.coding(node, column)
+        for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
+            if not kept.any():
+                continue
+            known = self._known(node, column, catalog)
+            ranges = None if known is None else recoded(known.union(kept), known.coding, coding)
+            if known is None or ranges is None:
+                return UNKNOWN
+            if len(view.catalogs) == 1:
+                return Values(ranges, bool((known.may_be_null & kept).any()))
+            lows.append(ranges.lows)
+            highs.append(ranges.highs)
+            nulls = nulls or bool((known.may_be_null & kept).any())
+        return Values(joined(np.concatenate(lows), np.concatenate(highs)), nulls)
+
+    def _members(self, node: int, column: Column) -> Values:
+        """What the inputs of a union put into a column together."""
+        lows, highs, nulls = [NOTHING.lows], [NOTHING.highs], False
+        for link in self.graph.nodes[node].members[column.name]:
+            found = None if link is None else self._carried(link, self.holds(link.origin, link.source.column))
+            if found is None:
+                return UNKNOWN
+            lows.append(found.ranges.lows)
+            highs.append(found.ranges.highs)
+            nulls = nulls or found.nulls
+        return Values(joined(np.concatenate(lows), np.concatenate(highs)), nulls)
+
+    def coding(self, node: int, column: Column) -> Coding:
+        """How ranges of a node's column are coded: as in its catalogs if these agree."""
+        known = self._codings.get((node, column.name))
+        if known is None:
+            view = self.views.get(node)
+            ranges = [self._known(node, column, catalog) for catalog in view.catalogs] if view is not None else []
+            codings = {found.coding for found in ranges if found is not None}
+            known = codings.pop() if len(codings) == 1 else Coding(column.type)
+            self._codings[node, column.name] = known
+        return known
+
+    def _known(self, node: int, column: Column, catalog: Catalog) -> ColumnRanges | None:
+        return column_ranges(catalog, self.graph.table_column(node, column))
+
+    def _carried(self, link: Link, values: Values) -> Values | None:
+        if values.says_nothing:
+            return None
+        coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
+        ranges = carried(values.ranges, coding, link.source, link.op, link.comparand, into)
+        nulls = link.op is Op.NULL_SAFE and (values.nulls or link.null_added)
+        return None if ranges is None else Values(ranges, nulls)
+
+    # ---- sending
+
+    def run(self, steps: Iterable[Step], number: int) -> None:
+        """Carry out a schedule's steps, as its round of that number."""
+        for step in steps:
+            for _ in range(self.options.kappa if step.settles else 1):
+                before = self.progress
+                for origin in sorted(step.origins):
+                    for target in sorted(step.targets):
+                        for link in self._links.get((origin, target), ()):
+                            self.send(link, number, step.epoch)
+                            if self.stopped:
+                                return
+                if self.progress == before:
+                    break
+
+    def run_naively(self) -> None:
+        """Send along every link, over and over, until that removes nothing more."""
+        for number in range(1, 1_000):
+            before = self.progress
+            for link in self.graph.links:
+                self._sent.pop(link, None)
+                self.send(link, number, 1)
+                if self.stopped:
+                    return
+            if self.progress == before:
+                return
+
+    def send(self, link: Link, number: int, epoch: int) -> None:
+        """Derive a predicate from a node and prune another by it, unless the node is as it was when it last did."""
+        state = self._state(link)
+        if self._sent.get(link) == state:
+            return
+        if thread_time() > self._until:
+            self.stopped = True
+            return
+        self._sent[link] = state
+        if not link.down:
+            self._changes[link.target] += 1
+            return
+        values = self.holds(link.origin, link.source.column, link.target)
+        coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
+        most = self.options.ranges
+        if converts(coding, link.source, link.comparand, into):
+            most = min(most, MOST_CONVERTED)
+        found, ranges = len(values.ranges), compacted(coding, values.ranges, most)
+        message = self._carried(link, Values(ranges, values.nulls))
+        if message is None:
+            return
+        self.lossy = self.lossy or (found > most and len(ranges) == most)
+        removed = self.receive(link.target, link.comparand.column, message, link.origin)
+        self.removed += removed
+        self.progress += removed
+        self.dips.append(
+            Dip(
+                origin=link.origin,
+                target=link.target,
+                origin_column=self.graph.table_column(link.origin, link.source.column),
+                column=self.graph.table_column(link.target, link.comparand.column),
+                number=link.comparand.column,
+                found=found,
+                codes=message.ranges,
+                coding=into,
+                nulls=message.nulls,
+                round=number,
+                step=epoch,
+                removed=removed,
+            )
+        )
+
+    def _state(self, link: Link) -> tuple[int, int]:
+        """What a link would carry changes only with this: its origin's blocks, what others asked of that column."""
+        asked = self._asked_changes.get((link.origin, link.source.column.name), {})
+        return self._changes[link.origin], sum(times for asker, times in asked.items() if asker != link.target)
+
+    def receive(self, node: int, column: Column, asked: Values, asker: int = OWN) -> int:
+        """Ask something of a node's column; how many blocks that rules out (Satisfy)."""
+        by_asker = self.asked.setdefault((node, column.name), {})
+        by_asker[asker] = _both(by_asker.get(asker), asked)
+        bound = self.bounds.get((node, column.name))
+        asked = _both(bound, asked)
+        if bound is not None and asked.nulls == bound.nulls and _equal(asked.ranges, bound.ranges):
+            return 0
+        self.bounds[node, column.name] = asked
+        times = self._asked_changes.setdefault((node, column.name), {})
+        times[asker] = times.get(asker, 0) + 1
+        if asked.none:
+            self._impossible.add(node)
+            self._changes[node] += 1
+        view = self.views.get(node)
+        self.progress += view is None or not view.complete
+        if view is None:
+            return 0
+        removed, coding = 0, self.coding(node, column)
+        for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
+            before = int(np.count_nonzero(kept))
+            known = self._known(node, column, catalog)
+            if asked.none:
+                kept[:] = False
+            elif known is not None and before:
+                wanted = recoded(asked.ranges, coding, known.coding)
+                if wanted is not None:
+                    kept &= known.meeting(wanted, asked.nulls)
+            removed += before - int(np.count_nonzero(kept))
+        self._changes[node] += removed > 0
+        return removed
+
+    def drop(self, node: int) -> None:
+        """Remove all blocks of a scan whose rows matter to no result."""
+        for kept in self.kept.get(node, ()):
+            removed = int(np.count_nonzero(kept))
+            kept[:] = False
+            self.removed += removed
+            self._changes[node] += removed > 0
+
+
+def _both(one: Values | None, other: Values) -> Values:
+    return other if one is None else Values(common_values(one.ranges, other.ranges), one.nulls and other.nulls)
+
+
+def _equal(a: CodeRanges, b: CodeRanges) -> bool:
+    return len(a) == len(b) and bool(np.array_equal(a.lows, b.lows)) and bool(np.array_equal(a.highs, b.highs))

@@ -1,0 +1,103 @@
+"""What the synopses of an index let through, and what they let through when they were chosen.
+
+The latter is kept in a small file beside the index, one for each time that synopses were chosen; the newest counts. It
+also says for which columns there was a choice: a table that was laid out has had none yet. All of it is advice: a file
+that is gone or damaged is as good as none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from sidestep.predicate.nodes import Column
+from sidestep.predicate.types import DataType
+from sidestep.store.files import Location, list_names, open_file, write_once
+from sidestep.store.index import TableIndex
+from sidestep.synopsis.codes import Codes, Coding, codes_of, float_codes, integer_codes
+from sidestep.synopsis.keeping import Keeping, MayHold, keeping
+from sidestep.synopsis.stored import Form, Mask
+from sidestep.synopsis.zonemap import ZoneMaps
+
+FORMAT = 1
+_NAME = re.compile(r"_estimates-(\d{8,})-[0-9a-f]{32}\.json")
+
+
+def index_keeping(index: TableIndex, live: Mask) -> dict[str, Keeping]:
+    """For each column that has synopses, what they keep of the ``live`` blocks."""
+    types = index.columns
+    found = {name: column_keeping(index, name, types[name], live) for name in index.recipes if name in types}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def column_keeping(index: TableIndex, name: str, type: DataType, live: Mask) -> Keeping | None:
+    """What the zone map and the synopses of one column keep; None if nothing can be told."""
+    held = index.reader().column(name, type)
+    zones = next((each for each in index.catalog({name: type}).synopses if isinstance(each, ZoneMaps)), None)
+    of_column = None if zones is None else zones.zones(Column(name, type))
+    if of_column is None:
+        return None
+    synopses: list[MayHold] = [*held.bits]
+    coding, ends = Coding(type), None
+    for ranges in (held.ranges, None if held.histograms is None else held.histograms.buckets):
+        if ranges is not None:
+            synopses.append(ranges)
+            of_live = live[ranges.block_of_range]
+            coding, ends = ranges.coding, np.concatenate([ranges.lows[of_live], ranges.highs[of_live]])
+    if ends is None and held.bits:
+        table = held.bits[-1].table
+        coding, ends = table.coding, np.concatenate([table.ranges.lows, table.ranges.highs])
+    if ends is None:
+        arrays = index.stored_arrays(name, type) or {}
+        lower = arrays.get(f"lower:{name}")
+        ends = None if lower is None else _codes(lower.filter(pa.array(live)), coding)
+    return None if ends is None else keeping(of_column, synopses, held.filters, coding, np.unique(ends), live)
+
+
+def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:
+    """The codes of stored bounds."""
+    present = bounds.drop_null()
+    if coding.form is Form.INTEGER:
+        return integer_codes(present.cast(pa.int64()).to_numpy())
+    if coding.form is Form.FLOAT:
+        return float_codes(present.cast(pa.float64()).to_numpy())
+    return codes_of(present, coding)
+
+
+def save_estimates(folder: Location, found: Mapping[str, Keeping], decided: Iterable[str] = ()) -> None:
+    """Note what newly chosen synopses keep, and for which columns it was decided what they get, if only nothing."""
+    numbers = [int(match[1]) for name in list_names(folder) if (match := _NAME.fullmatch(name))]
+    name = f"_estimates-{max(numbers, default=0) + 1:08d}-{uuid.uuid4().hex}.json"
+    columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in found.items()}
+    written = {"format": FORMAT, "columns": columns, "decided": sorted({*decided, *columns})}
+    text = json.dumps(written, indent=1, ensure_ascii=False)
+    write_once(folder.child(name), lambda stream: stream.write(text.encode()))
+
+
+def load_estimates(folder: Location) -> dict[str, Keeping]:
+    """What the synopses kept when they were noted last; nothing if they never were."""
+    return _newest(folder)[0]
+
+
+def load_decided(folder: Location) -> frozenset[str]:
+    """The columns for which someone has decided, by the newest note."""
+    return _newest(folder)[1]
+
+
+def _newest(folder: Location) -> tuple[dict[str, Keeping], frozenset[str]]:
+    for name in sorted((name for name in list_names(folder) if _NAME.fullmatch(name)), reverse=True):
+        try:
+            with open_file(folder.child(name)) as stream:
+                written = json.loads(stream.read())
+            if written["format"] == FORMAT:
+                pairs = written["columns"].items()
+                found = {str(column): Keeping(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
+                return found, frozenset(map(str, written["decided"]))
+        except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
+            continue
+    return {}, frozenset()

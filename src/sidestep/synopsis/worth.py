@@ -1,0 +1,107 @@
+"""Whether a column is worth a synopsis when no one says so: the rule for defaults, tried on a sample of blocks.
+
+A range-set of a few ranges is cheap, and it is what predicates that joins induce are made of (diPs, section 4). So that
+is the default, where it tells something that the zone map does not: blocks have gaps, and values that other blocks hold
+lie in them. Where blocks have so many gaps that a few ranges leave most of them closed, a global range table is tried,
+in which blocks share their gaps.
+
+A dense column (its blocks hold nearly all between their least and greatest value), one whose zone maps are apart
+already, and one whose every block holds the same few values gain nothing: they keep the zone map alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sidestep.predicate.types import INTEGRAL, DataType, Kind
+from sidestep.synopsis.blockranges import block_ranges
+from sidestep.synopsis.candidates import GRT, Profile, candidates, zone_map
+from sidestep.synopsis.coderanges import CodeRanges
+from sidestep.synopsis.codes import GREATEST, Codes, Coding
+from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.stored import Form
+
+FEW, MORE = 4, 8
+"""The ranges of a default range-set; more than four rarely help, except for dates in data that is spread by a hash."""
+LEAST_SAVED = 0.1
+"""A range-set has to spare queries at least this share of all rows."""
+LEAST_SAVED_JOINED = 0.02
+"""The same for columns that queries join on: there, what it knows serves the other table as well."""
+LEAST_GAPS = 0.1
+"""The share of what lies between a block's least and greatest value that a range-set has to leave out."""
+BITS = 256
+"""The bits of a default global range table."""
+_MUCH_LEFT, _MUCH_BETTER = 0.2, 0.8
+KEY_LIKE = INTEGRAL - {Kind.BYTE} | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
+
+QUERIES = 96
+_SHORT = 1000
+"""A short range is the thousandth part of what lies between the least and the greatest value of all."""
+
+
+def key_like(type: DataType) -> bool:
+    """Whether columns of the type are likely to be asked for by value: ids, days, moments, but no amounts."""
+    return type.kind in KEY_LIKE or (type.kind is Kind.DECIMAL and type.scale == 0)
+
+
+def gap_share(coding: Coding, codes: Codes, most: int = MORE) -> float:
+    """The share of what lies between the least and the greatest code that a range-set leaves out.
+
+    >>> from sidestep.predicate.types import LONG
+    >>> ids = np.concatenate([np.arange(100), np.arange(900, 1000)]).astype(np.uint64)
+    >>> gap_share(Coding(LONG), ids), gap_share(Coding(LONG), np.arange(1000, dtype=np.uint64))
+    (0.8, 0.0)
+    """
+    if len(codes) < 2:
+        return 0.0
+    one = 0.0 if coding.form is Form.FLOAT else 1.0
+    ranges = range_set(coding, codes, most)
+    whole = float(coding.lengths(ranges.lows[:1], ranges.highs[-1:])[0]) + one
+    held = float(np.sum(coding.lengths(ranges.lows, ranges.highs) + one))
+    return max(0.0, 1 - held / whole) if whole > 0 else 0.0
+
+
+def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) -> list[CodeRanges]:
+    """Queries to judge by where there is no workload: single values that some block holds, and short ranges from them.
+
+    Blocks count alike, and so do the values in each.
+    """
+    rng = np.random.default_rng([seed, len(blocks)])
+    held = [codes for codes in blocks if len(codes)]
+    if not held:
+        return []
+    least, greatest = min(int(codes[0]) for codes in held), max(int(codes[-1]) for codes in held)
+    short = (greatest - least) // _SHORT
+    found = []
+    for number in range(count):
+        codes = held[int(rng.integers(len(held)))]
+        begin = int(codes[int(rng.integers(len(codes)))])
+        end = min(begin + short * (number % 2), int(GREATEST))
+        found.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
+    return found
+
+
+def default_recipe(profile: Profile, *, joined: bool = False) -> Recipe:
+    """What a column gets by default, judged by the rows that are read for nothing."""
+    zones = profile.answers(zone_map(profile))
+    reads = {0: profile.false_share(zones)}
+    for most in (FEW, MORE):
+        ranges = block_ranges(profile.coding, [range_set(profile.coding, codes, most) for codes in profile.blocks])
+        reads[most] = profile.false_share(zones & profile.answers(ranges))
+    least = LEAST_SAVED_JOINED if joined else LEAST_SAVED
+    most = 0
+    if reads[0] - reads[MORE] >= least:
+        # Eight ranges take twice the bytes of four: they are worth it if they spare a good part of what is left.
+        most = FEW if reads[FEW] <= reads[MORE] / _MUCH_BETTER and reads[0] - reads[FEW] >= least else MORE
+    recipe = Recipe(range_set=most)
+    if reads[most] > _MUCH_LEFT:
+        # Blocks of many clusters have more gaps than a few ranges can leave out, but they may share them.
+        tried = candidates(replace(profile, sizes=(BITS // 8,)))
+        shared = min(profile.false_share(each.kept) for each in tried if each.kind == GRT)
+        if shared <= reads[most] / 2:
+            recipe = replace(recipe, grt=BITS)
+    return recipe

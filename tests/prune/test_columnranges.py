@@ -1,0 +1,149 @@
+"""What blocks hold in a column, as ranges: by every synopsis, of every type, nothing that is there is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sidestep.predicate import Column, Op
+from sidestep.predicate.formula import Null, Within
+from sidestep.predicate.intervals import IntervalSet
+from sidestep.predicate.types import INTEGER, STRING
+from sidestep.prune import Join, JoinType, Query, Scan
+from sidestep.prune.carry import Comparand, carried
+from sidestep.prune.columnranges import EVERYTHING, ColumnRanges, column_ranges
+from sidestep.prune.induced import Options, TableView, induced
+from sidestep.synopsis import Catalog, Synopsis, partition_values
+from sidestep.synopsis.bloom import BloomFilters, bloom_filters
+from sidestep.synopsis.coderanges import code_ranges
+from sidestep.synopsis.codes import Coding, codes_of, shared_prefix
+from sidestep.synopsis.gaphistogram import GapHistograms, gap_histograms
+from sidestep.synopsis.rangeset import RangeSets, range_sets
+from tests.prune.plans import equal
+from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, zone_maps_of
+
+KINDS = ("zone map", "range-set", "gap histogram", "all")
+
+
+def arrays(blocks: Blocks, name: str) -> list[pa.Array]:
+    return [arrow_array([row[name] for row in block], TYPES[name]) for block in blocks]
+
+
+def known(blocks: Blocks, name: str, kind: str, prefix: bytes = b"") -> ColumnRanges:
+    coding = Coding(TYPES[name], prefix)
+    made: dict[str, Synopsis] = {
+        "zone map": zone_maps_of(blocks, [name]),
+        "range-set": RangeSets({name: range_sets(coding, arrays(blocks, name), 2)}),
+        "gap histogram": GapHistograms({name: gap_histograms(coding, arrays(blocks, name), 2)}),
+    }
+    chosen = list(made.values()) if kind == "all" else [made[kind]]
+    found = column_ranges(catalog_of(blocks, *chosen), COLUMNS[name])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_the_union_of_blocks_covers_their_values_and_meets_them(name, kind, data):
+    blocks = data.draw(blocks_of([name]))
+    prefix = b""
+    if TYPES[name] == STRING:
+        prefix = shared_prefix(pa.concat_arrays(arrays(blocks, name)))
+    found = known(blocks, name, kind, prefix)
+    kept = np.array([data.draw(st.booleans()) for _ in blocks])
+    union = found.union(kept)
+    for block, array in enumerate(arrays(blocks, name)):
+        codes = codes_of(array, found.coding)
+        assert codes is not None
+        if kept[block]:
+            assert all(any(low <= code <= high for low, high in union) for code in codes.tolist())
+        for value in array.drop_null().to_pylist()[:1] if name in ("int", "double", "text", "long") else ():
+            wanted = code_ranges(IntervalSet.point(TYPES[name], value), found.coding)
+            assert wanted is not None
+            assert found.meeting(wanted, False)[block]
+        if array.null_count:
+            assert found.may_be_null[block]
+            assert found.meeting(found.union(np.zeros(len(blocks), np.bool_)), True)[block]
+    met = found.meeting(union, False)
+    held = np.array([array.null_count < len(array) for array in arrays(blocks, name)])
+    assert met[kept & held].all()
+
+
+def test_a_column_that_nothing_is_known_of_has_no_ranges():
+    assert column_ranges(catalog_of([[]]), COLUMNS["int"]) is None
+    assert column_ranges(catalog_of([[]], zone_maps_of([[]], ["int"])), Column("int", STRING)) is None
+
+
+def test_what_was_made_of_a_catalog_is_kept_with_it():
+    catalog = catalog_of([[{"int": 1}]], zone_maps_of([[{"int": 1}]], ["int"]))
+    assert column_ranges(catalog, COLUMNS["int"]) is column_ranges(catalog, COLUMNS["int"])
+
+
+def test_a_block_without_a_range_set_is_taken_from_its_zone_map():
+    blocks: Blocks = [[{"int": 1}], [{"int": 7}]]
+    sets = range_sets(Coding(INTEGER), [pa.array([1], pa.int32()), pa.array(["?"])], 2)
+    catalog = catalog_of(blocks, RangeSets({"int": sets}), zone_maps_of(blocks, ["int"]))
+    found = column_ranges(catalog, COLUMNS["int"])
+    assert found is not None
+    assert [high - low for low, high in found.union(np.array([True, True]))] == [0, 0]
+    alone = column_ranges(catalog_of(blocks, RangeSets({"int": sets})), COLUMNS["int"])
+    assert alone is not None
+    assert list(alone.union(np.array([True, True]))) == list(EVERYTHING)
+
+
+def test_partition_values_are_ranges_of_one_value():
+    files = np.array([0, 1, 2], dtype=np.int32)
+    values = partition_values({"int": INTEGER}, {"int": ["3", "9", None]}, files)
+    one = np.ones(3, np.int64)
+    found = column_ranges(Catalog(files, one, one, 3, (values,)), COLUMNS["int"])
+    assert found is not None
+    assert [low - 2**63 for low, _ in found.union(np.array([True, True, True]))] == [3, 9]
+    assert found.may_be_null.tolist() == [False, False, True]
+
+
+def test_strings_with_different_prefixes_meet_by_value():
+    names = [f"Customer#00000000{n}" for n in range(8)]
+    blocks: Blocks = [[{"text": name}] for name in names]
+    left, right = known(blocks[2:4], "text", "zone map"), known(blocks, "text", "zone map")
+    assert len(left.coding.prefix) > 8
+    side = Comparand(COLUMNS["text"], STRING)
+    union = left.union(np.array([True, True]))
+    message = carried(union, left.coding, side, Op.EQ, side, right.coding)
+    assert message is not None
+    assert right.meeting(message, False).nonzero()[0].tolist() == [2, 3]
+
+
+def test_bloom_filters_receive():
+    """Range-sets of one range cannot tell 4 from between 0 and 9; the Bloom filter can, for single values."""
+    values = [pa.array([0, 9], pa.int32()), pa.array([0, 4, 9], pa.int32())]
+    filters = bloom_filters(INTEGER, values)
+    one = np.full(2, 3)
+    zones = zone_maps_of([[{"int": 0}, {"int": 9}]] * 2, ["int"])
+    partner = Catalog(np.arange(2, dtype=np.int32), one, one, 2, (zones, BloomFilters({"int": filters})))
+    point = catalog_of([[{"int": 4}]], zone_maps_of([[{"int": 4}]], ["int"]))
+    assert partner.synopses[1].can_satisfy(Null(COLUMNS["int"])) is None
+    wanted = Within(COLUMNS["int"], IntervalSet.point(INTEGER, 4))
+    assert partner.synopses[1].can_satisfy(wanted) is not None
+    a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
+    views = {"a": TableView((point,), True), "b": TableView((partner,), True)}
+    found = induced(Query((Join(JoinType.INNER, a, b, equal(1, 11)),)), views, Options(seconds=60))
+    assert found.kept["b"][0].tolist() == [False, True]
+
+
+def test_a_scan_of_several_indexes_is_one_table():
+    """Two folders read as one: what each holds goes out together, and each skips by what comes in."""
+
+    def catalog(*values: int) -> Catalog:
+        return catalog_of([[{"int": n}] for n in values], zone_maps_of([[{"int": n}] for n in values], ["int"]))
+
+    a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
+    query = Query((Join(JoinType.INNER, a, b, equal(1, 11)),))
+    views = {"a": TableView((catalog(1, 2), catalog(8, 9)), True), "b": TableView((catalog(1, 5, 9),), True)}
+    found = induced(query, views, Options(seconds=60))
+    assert found.kept["b"][0].tolist() == [True, False, True]
+    assert [mask.tolist() for mask in found.kept["a"]] == [[True, False], [False, True]]

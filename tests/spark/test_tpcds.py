@@ -1,0 +1,85 @@
+"""All of TPC-DS with skipping on and off: the same rows, and none of Spark's own savings lost.
+
+On the least data there is; ``TPCDS_SF=1 make test ARGS="tests/spark/test_tpcds.py --timeout=0"`` takes more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+
+import sidestep
+from bench.tpcds import DATE_OF, TABLES, make_tpcds, queries, register
+from bench.tpcds_layout import make_tuned
+from tests.spark.tables import settings, switched_off
+
+SAVINGS = ("ReusedExchange", "ReusedSubquery", "dynamicpruning")
+TEXTS = queries()
+
+
+SF = float(os.environ.get("TPCDS_SF", "0.01"))
+
+# The queries are long and the least data is small: to compile them would take most of the time.
+QUICK = {
+    "spark__sql__codegen__wholeStage": "false",
+    "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+    "spark__sql__adaptive__enabled": "false",
+    "spark__sql__shuffle__partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def tpcds(spark, tmp_path_factory):
+    least = SF <= 0.01
+    source = make_tpcds(tmp_path_factory.mktemp("tpcds"), SF)
+    folder = make_tuned(source, files=4, thin=3) if least else make_tuned(source, files=60)
+    register(spark, folder)
+    for table in ("date_dim", *DATE_OF):
+        sidestep.index(spark, str(folder / table))
+    with settings(spark, **QUICK if least else {}):
+        yield spark
+    for table in TABLES:
+        spark.catalog.dropTempView(table)
+
+
+def savings(df) -> dict[str, int]:
+    plan = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
+    return {name: len(re.findall(name, plan)) for name in SAVINGS}
+
+
+def comparable(rows) -> Counter[tuple[object, ...]]:
+    """Rows in any order: ties have none. Sums of doubles differ in the last digits with the order of addition."""
+    return Counter(tuple(round(v, 4) if isinstance(v, Decimal | float) else v for v in row) for row in rows)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_query_gives_the_same_and_loses_no_reuse(tpcds, enabled, name):
+    # Which of several equal rows come within a limit is not said, so all are asked for.
+    text = re.sub(r"\bLIMIT\s+\d+\s*$", "", TEXTS[name], flags=re.IGNORECASE)
+    with switched_off(tpcds):
+        off = tpcds.sql(text)
+        expected = comparable(off.collect())
+    on = tpcds.sql(text)
+    assert comparable(on.collect()) == expected
+    without, with_skipping = savings(off), savings(on)
+    assert all(with_skipping[what] >= without[what] for what in SAVINGS), (without, with_skipping)
+
+
+def test_a_year_skips_sales_of_others(tpcds, enabled):
+    """What the query says of dates alone: sales refer to them by number."""
+    df = tpcds.sql(
+        "SELECT sum(ss_net_paid) FROM store_sales JOIN date_dim ON ss_sold_date_sk = d_date_sk WHERE d_year = 1999"
+    )
+    assert df.collect()[0][0] > 0
+    on = {scan.table.rsplit("/", 1)[-1]: scan.files for scan in sidestep.metrics(df).scans}
+    assert 0 < on["store_sales"] < len(tpcds.table("store_sales").inputFiles())
+
+
+def test_something_is_skipped(tpcds, enabled):
+    df = tpcds.sql("SELECT count(*) FROM store_sales WHERE ss_sold_date_sk < 2451000")
+    assert df.collect()[0][0] > 0
+    assert 0 < sidestep.metrics(df).files < len(tpcds.table("store_sales").inputFiles())
