@@ -292,7 +292,7 @@ def test_another_version_of_spark_is_refused_with_a_way_out(version):
 
 
 def test_an_error_in_the_rule_leaves_the_query_right_and_is_told(spark, t, monkeypatch, caplog):
-    def broken(self, filters):
+    def broken(self, *_):
         raise RuntimeError("the moon is in the wrong place")
 
     with sidestep.enable(spark) as state, caplog.at_level(logging.WARNING, logger="sidestep"):

@@ -57,7 +57,7 @@ def test_by_default_a_sparse_key_gets_a_range_set_and_new_files_get_it_too(spark
 
 def test_an_index_for_which_no_one_has_chosen_gets_a_choice(spark, tmp_path):
     folder = write(tmp_path / "t", range(8))
-    update_index(read_snapshot(folder), {"id": LONG, "dense": LONG, "code": STRING}, recipes={})
+    update_index(read_snapshot(folder), {"id": LONG, "dense": LONG, "code": STRING})
     assert sidestep.status(None, str(folder)).synopses == {}
     assert recipes(index(spark, folder)) == {"id": Recipe(range_set=4)}
     assert recipes(index(spark, folder, synopses="id=none")) == {}

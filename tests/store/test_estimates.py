@@ -10,7 +10,7 @@ import pytest
 
 from sidestep.predicate.types import DATE, DOUBLE, LONG, STRING
 from sidestep.store import locate, read_snapshot, status
-from sidestep.store.estimates import index_keeping, load_decided, load_estimates, save_estimates
+from sidestep.store.estimates import index_keeping, load_estimates, save_estimates
 from sidestep.store.index import open_index
 from sidestep.store.update import update_index
 from sidestep.synopsis.keeping import Keeping
@@ -106,12 +106,10 @@ def test_all_null_single_values_and_one_block(tmp_path):
 def test_notes_are_kept_and_the_newest_counts(tmp_path):
     folder = locate(tmp_path)
     assert load_estimates(folder) == {}
-    save_estimates(folder, {"a": Keeping(0.9, 0.1)}, ["none"])
+    save_estimates(folder, {"a": Keeping(0.9, 0.1)})
     save_estimates(folder, {"a": Keeping(0.8, 0.2), "b": Keeping(1.0, 0.0)})
     assert load_estimates(folder) == {"a": Keeping(0.8, 0.2), "b": Keeping(1.0, 0.0)}
-    assert load_decided(folder) == {"a", "b"}
     newest = max(path for path in tmp_path.iterdir())
     for damaged in ("", "[]", json.dumps({"format": 9, "columns": {}}), json.dumps({"format": 1, "columns": {"a": 1}})):
         newest.write_text(damaged)
         assert load_estimates(folder) == {"a": Keeping(0.9, 0.1)}
-        assert load_decided(folder) == {"a", "none"}

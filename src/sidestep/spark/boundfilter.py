@@ -26,14 +26,11 @@ def worthwhile_bound(bounds: Sequence[Bound], catalog: Catalog, static: Mask, ke
     read, spared = int(catalog.bytes[in_read_files].sum()), int(catalog.bytes[in_read_files & static & ~kept].sum())
     if spared < LEAST_SHARE * read or not spared:
         return ""
-    usable = [
-        bound
-        for bound in bounds
-        if bound.column.type.kind in KINDS and not bound.nulls and 0 < len(bound.ranges.intervals) <= MOST_RANGES
-    ]
-    for bound in usable:
-        ends = [(interval.low, interval.high) for interval in bound.ranges.intervals]
-        if all(low is not None or high is not None for low, high in ends):
+    for bound in bounds:
+        if bound.column.type.kind not in KINDS or bound.nulls:
+            continue
+        ends = [(interval.low, interval.high) for interval in bound.within(MOST_RANGES).intervals]
+        if ends and all(low is not None or high is not None for low, high in ends):
             texts = (":".join("" if end is None else str(end) for end in pair) for pair in ends)
             return f"{bound.column.name}\t{','.join(texts)}"
     return ""

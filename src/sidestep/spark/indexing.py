@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.blockcolumn import BLOCK
-from sidestep.store.estimates import index_keeping, load_decided, save_estimates
+from sidestep.store.estimates import index_keeping, save_estimates
 from sidestep.store.index import TableIndex, open_index
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.wishes import Wishes, bytes_of
@@ -85,7 +85,7 @@ def index(
     if choice is None:
         return found
     if snapshot.files:
-        _remember(snapshot, index_dir, usable)
+        _remember(snapshot, index_dir)
     if found.synopses:
         found = store_status(snapshot, index_dir)
     return replace(found, notes=(*_about(workload, asked), *choice.notes))
@@ -104,7 +104,7 @@ def _chosen(
 
     Columns that are not spoken of keep what they have; only a budget, a log or a rebuild chooses for all anew.
     """
-    decided = (load_decided(view.folder) | view.recipes.keys()) & columns.keys()
+    decided = frozenset(view.decided.keys() & columns.keys())
     if budget is not None or asked is not None or rebuild:
         decided = frozenset()
     if synopses is None and decided >= columns.keys():
@@ -123,14 +123,13 @@ def _asked(asked: Asked, columns: Mapping[str, DataType]) -> dict[str, list[tupl
     }
 
 
-def _remember(snapshot: Snapshot, index_dir: str | None, columns: Iterable[str]) -> None:
-    """Note that it was chosen what columns get, and what that keeps now, so that it can be told when it has grown."""
+def _remember(snapshot: Snapshot, index_dir: str | None) -> None:
+    """Note what newly chosen synopses keep, so that it can be told when that has grown."""
     view = open_index(snapshot.root, index_dir)
     positions = view.positions(snapshot.files)
     live = np.zeros(len(view.files), dtype=np.bool_)
     live[positions[positions >= 0]] = True
-    decided = {*columns, *load_decided(view.folder)}
-    save_estimates(view.folder, index_keeping(view, live[view.map.file_of_block]), decided)
+    save_estimates(view.folder, index_keeping(view, live[view.map.file_of_block]))
 
 
 def _about(workload: Workload | None, asked: Asked | None) -> list[str]:

@@ -1,8 +1,7 @@
 """What the synopses of an index let through, and what they let through when they were chosen.
 
 The latter is kept in a small file beside the index, one for each time that synopses were chosen; the newest counts. It
-also says for which columns there was a choice: a table that was laid out has had none yet. All of it is advice: a file
-that is gone or damaged is as good as none.
+is advice: a file that is gone or damaged is as good as none.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -69,35 +68,24 @@ def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:
     return codes_of(present, coding)
 
 
-def save_estimates(folder: Location, found: Mapping[str, Keeping], decided: Iterable[str] = ()) -> None:
-    """Note what newly chosen synopses keep, and for which columns it was decided what they get, if only nothing."""
+def save_estimates(folder: Location, found: Mapping[str, Keeping]) -> None:
+    """Note what newly chosen synopses keep."""
     numbers = [int(match[1]) for name in list_names(folder) if (match := _NAME.fullmatch(name))]
     name = f"_estimates-{max(numbers, default=0) + 1:08d}-{uuid.uuid4().hex}.json"
     columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in found.items()}
-    written = {"format": FORMAT, "columns": columns, "decided": sorted({*decided, *columns})}
-    text = json.dumps(written, indent=1, ensure_ascii=False)
+    text = json.dumps({"format": FORMAT, "columns": columns}, indent=1, ensure_ascii=False)
     write_once(folder.child(name), lambda stream: stream.write(text.encode()))
 
 
 def load_estimates(folder: Location) -> dict[str, Keeping]:
     """What the synopses kept when they were noted last; nothing if they never were."""
-    return _newest(folder)[0]
-
-
-def load_decided(folder: Location) -> frozenset[str]:
-    """The columns for which someone has decided, by the newest note."""
-    return _newest(folder)[1]
-
-
-def _newest(folder: Location) -> tuple[dict[str, Keeping], frozenset[str]]:
     for name in sorted((name for name in list_names(folder) if _NAME.fullmatch(name)), reverse=True):
         try:
             with open_file(folder.child(name)) as stream:
                 written = json.loads(stream.read())
             if written["format"] == FORMAT:
                 pairs = written["columns"].items()
-                found = {str(column): Keeping(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
-                return found, frozenset(map(str, written["decided"]))
+                return {str(column): Keeping(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
         except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
             continue
-    return {}, frozenset()
+    return {}
