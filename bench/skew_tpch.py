@@ -44,7 +44,9 @@ PASSES: Mapping[str, int] = {
     "l_shipmode": 150,
     "l_shipinstruct": 60,
 }
-"""How often a column goes through its values along its table's key. Dates go once: orders come in the order of time."""
+"""How often a column goes through its values along its table's key. Dates go once: orders come in the order of time.
+
+The third set that was tried: fewer passes cut more (a median of about 20), but leave more queries without a result."""
 
 CURRENT = np.datetime64("1995-06-17")
 """The day on which, by the specification, the orders are looked at."""

@@ -28,9 +28,9 @@ ORDERS = {
 }
 """What a sale and its return have in common: a part of the data that is chosen by it keeps them together."""
 
-DATE_GROUPS = 200
-"""Row groups of date_dim, about a year each: what a filter on it induces is by row group. Others have one as a rule:
-little is known of their filters by their keys, and reading many small groups takes time."""
+DATE_GROUPS = 1_000
+"""Row groups of date_dim: what a filter on it induces is by row group, and in one of a year a month would be lost.
+Others have few: their filters say little of their keys, and reading many small groups takes time."""
 
 
 def make_tuned(source: Path, files: int, thin: int = 1) -> Path:

@@ -169,6 +169,9 @@ class Query:
     """A query's own plan first, then the plans of its subqueries."""
 
     plans: tuple[Operator, ...]
+    parts: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """What Spark may run once and use again if it occurs twice: for each such part of a plan a number that equal parts
+    have in common, and the keys of the scans in it."""
 
 
 def children(operator: Operator) -> tuple[Operator, ...]:

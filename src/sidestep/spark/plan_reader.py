@@ -80,7 +80,8 @@ def read_plan(text: str) -> Query:
 def read_document(document: dict[str, Any]) -> Query:
     """The same, of a text that has been read as JSON."""
     reader = _Reader(document["depends"])
-    return Query(tuple(reader.operator(plan) for plan in document["plans"]))
+    plans = tuple(reader.operator(plan) for plan in document["plans"])
+    return Query(plans, tuple(reader.parts))
 
 
 Scope = dict[int, Column | Cast]
@@ -98,11 +99,21 @@ class _Reader:
         self.depends = depends
         self.scope: Scope = {}
         self.unions = 0
+        self.scans: list[str] = []
+        self.parts: list[tuple[int, tuple[str, ...]]] = []
 
     def operator(self, node: dict[str, Any]) -> Operator:
         """The operator of a node; afterwards ``scope`` is what its parent sees."""
+        before = len(self.scans)
+        found = self._operator(node)
+        if "same" in node:
+            self.parts.append((node["same"], tuple(self.scans[before:])))
+        return found
+
+    def _operator(self, node: dict[str, Any]) -> Operator:
         name, random = node["op"], node.get("random", False)
         if name == "scan":
+            self.scans.append(node["ids"])
             self.scope = {number: Column(str(number), parse_type(kind)) for number, _, kind in node["columns"]}
             return Scan(
                 key=node["ids"],

@@ -13,6 +13,7 @@ from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.induced import Induced, Options, TableView, induced, join_columns
+from sidestep.prune.reuse import alike, kept_alike
 from sidestep.spark.blockfilter import BlockFilter, block_filter, packed_bits
 from sidestep.spark.boundfilter import worthwhile_bound
 from sidestep.spark.indexes import Indexes, OpenIndex
@@ -118,6 +119,11 @@ class Planner:
             catalogs = tuple(each.index.catalog(usable_columns(scan, each, used)) for each in covering)
             tables[key] = TableView(catalogs, key in whole)
         result = induced(query, tables, options)
+        groups = alike(query)
+        if groups:
+            shared = {key for group in groups for key in group}
+            bounds = {key: bound for key, bound in result.bounds.items() if key not in shared}
+            result = replace(result, kept=kept_alike(result.kept, groups), bounds=bounds)
         decided = [
             ScanDecision(places[key][0].scan, index, catalog, formulas[key], static, kept)
             for key, covering in indexes.items()

@@ -29,6 +29,8 @@ public final class PlanWriter {
   /** Columns that stand for a call of a Python function, by id: Spark has taken the calls out of filters by then. */
   private final java.util.HashMap calls = new java.util.HashMap();
   private final org.apache.spark.sql.internal.SQLConf conf;
+  /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
+  private final boolean repeats;
   /** How many scans there are that could be pruned. */
   public int candidates = 0;
 
@@ -41,15 +43,16 @@ public final class PlanWriter {
     needed = usedOnly ? new java.util.HashSet() : null;
     if (usedOnly) need(plan, true);
     collectCalls(plan);
+    repeats = repeats(plan, new java.util.HashSet());
     conf = plan.conf();
     out.append("{\"depends\":");
     string(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled() + "|case=" + conf.caseSensitiveAnalysis()
         + "|parser=" + conf.getConfString("spark.sql.legacy.timeParserPolicy"));
     out.append(",\"plans\":[");
-    node(plan);
+    node(plan, false);
     for (int i = 0; i < subqueries.size(); i++) {
       out.append(',');
-      node((LogicalPlan) subqueries.get(i));
+      node((LogicalPlan) subqueries.get(i), false);
     }
     out.append("]}");
   }
@@ -89,6 +92,17 @@ public final class PlanWriter {
         || plan instanceof Command;
     List children = list(plan.children());
     for (int i = 0; i < children.size(); i++) need((LogicalPlan) children.get(i), passed);
+  }
+
+  private static boolean repeats(LogicalPlan plan, java.util.HashSet seen) {
+    if (isFileRelation(plan)) {
+      return !seen.add(((HadoopFsRelation) ((LogicalRelation) plan).relation()).location().rootPaths());
+    }
+    List children = list(plan.children());
+    for (int i = 0; i < children.size(); i++) if (repeats((LogicalPlan) children.get(i), seen)) return true;
+    List inside = list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) if (repeats((LogicalPlan) inside.get(i), seen)) return true;
+    return false;
   }
 
   private void need(Object attributes) {
@@ -172,20 +186,22 @@ public final class PlanWriter {
     return !references.isEmpty() && e.deterministic();
   }
 
-  private void node(LogicalPlan plan) {
+  /** input: whether it is what a join takes in. Like group-bys, these are what Spark may run once and use again. */
+  private void node(LogicalPlan plan, boolean input) {
     List inside = list(plan.subqueries());
     for (int i = 0; i < inside.size(); i++) subqueries.add(inside.get(i));
     if (isFileRelation(plan)) {
-      scan((LogicalRelation) plan);
+      scan((LogicalRelation) plan, input);
       return;
     }
     Expression wished = plan instanceof Filter ? withoutBlocks((Filter) plan) : null;
     if (plan instanceof Filter && (wished == null || BoundFilter.is((Filter) plan))) {
-      node(((Filter) plan).child());
+      node(((Filter) plan).child(), input);
       return;
     }
     out.append("{\"op\":");
     string(plan.getClass().getSimpleName());
+    if (repeats && (input || plan instanceof Aggregate)) out.append(",\"same\":").append(plan.semanticHash());
     if (plan instanceof Filter) {
       out.append(",\"if\":");
       predicate(withCalls(wished));
@@ -232,7 +248,7 @@ public final class PlanWriter {
       out.append(",\"in\":[");
       for (int i = 0; i < children.size(); i++) {
         if (i > 0) out.append(',');
-        node((LogicalPlan) children.get(i));
+        node((LogicalPlan) children.get(i), plan instanceof Join);
       }
       out.append(']');
     }
@@ -311,7 +327,7 @@ public final class PlanWriter {
     out.append(']');
   }
 
-  private void scan(LogicalRelation leaf) {
+  private void scan(LogicalRelation leaf, boolean input) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     String reason = whyNot(leaf, relation);
     if (reason == null) candidates++;
@@ -326,6 +342,7 @@ public final class PlanWriter {
       out.append(",\"reason\":");
       string(reason);
     }
+    if (repeats && input) out.append(",\"same\":").append(leaf.semanticHash());
     out.append(",\"roots\":[");
     List roots = list(relation.location().rootPaths());
     for (int i = 0; i < roots.size(); i++) {
