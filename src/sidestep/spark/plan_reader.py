@@ -44,6 +44,7 @@ from sidestep.prune import (
     Project,
     Query,
     Scan,
+    Shifted,
     Union,
     Window,
 )
@@ -155,12 +156,20 @@ class _Reader:
     def _join(self, node: dict[str, Any], left: Operator, right: Operator, of_left: Scope, random: bool) -> Join:
         kind = JOIN_TYPES.get(node["type"], JoinType.OTHER)
         condition = self.predicate(node["if"]) if "if" in node else None
+        shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shifted(*each)) is not None)
         exists = node.get("exists")
         if kind in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE):
             self.scope = of_left
         if exists is not None:
             self.scope = {**self.scope, exists: Column(str(exists), BOOLEAN)}
-        return Join(kind, left, right, condition, random, None if exists is None else str(exists))
+        return Join(kind, left, right, condition, random, None if exists is None else str(exists), shifted)
+
+    def _shifted(self, one: int, add: int, other: int, more: int) -> tuple[Column | Shifted, Column | Shifted] | None:
+        """An equality of two columns to which constants are added."""
+        first, second = self.scope.get(one), self.scope.get(other)
+        if not isinstance(first, Column) or not isinstance(second, Column) or first.type != second.type:
+            return None
+        return Shifted(first, add) if add else first, Shifted(second, more) if more else second
 
     def _union(self, node: dict[str, Any], below: list[Operator], scopes: list[Scope], random: bool) -> Union:
         # Spark numbers the result's columns as the first input's; a number of their own tells the two apart.

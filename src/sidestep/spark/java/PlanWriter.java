@@ -214,6 +214,7 @@ public final class PlanWriter {
       if (join.condition().isDefined()) {
         out.append(",\"if\":");
         predicate(withCalls((Expression) join.condition().get()));
+        shifted((Expression) join.condition().get());
       }
       if (join.joinType() instanceof org.apache.spark.sql.catalyst.plans.ExistenceJoin) {
         out.append(",\"exists\":").append(
@@ -253,6 +254,49 @@ public final class PlanWriter {
       out.append(']');
     }
     out.append('}');
+  }
+
+  /** Conjuncts a + j = b + k of columns of one integer type, as [a, j, b, k] where one of j and k is not 0. */
+  private void shifted(Expression condition) {
+    boolean first = true;
+    java.util.ArrayDeque open = new java.util.ArrayDeque();
+    open.push(condition);
+    while (!open.isEmpty()) {
+      Expression next = (Expression) open.pop();
+      if (next instanceof And) {
+        open.push(((And) next).right());
+        open.push(((And) next).left());
+      } else if (next instanceof EqualTo) {
+        Object[] left = sum(((EqualTo) next).left());
+        Object[] right = sum(((EqualTo) next).right());
+        if (left == null || right == null || left[1].equals(Long.valueOf(0)) && right[1].equals(Long.valueOf(0))) continue;
+        if (!((Expression) left[0]).dataType().equals(((Expression) right[0]).dataType())) continue;
+        out.append(first ? ",\"shifted\":[[" : ",[");
+        first = false;
+        out.append(((AttributeReference) left[0]).exprId().id()).append(',').append(left[1]).append(',');
+        out.append(((AttributeReference) right[0]).exprId().id()).append(',').append(right[1]).append(']');
+      }
+    }
+    if (!first) out.append(']');
+  }
+
+  /** An integer column, alone or plus or minus a constant: the column and what is added; null for anything else. */
+  private static Object[] sum(Expression e) {
+    if (!(e.dataType() instanceof org.apache.spark.sql.types.IntegralType)) return null;
+    if (e instanceof AttributeReference) return new Object[] {e, Long.valueOf(0)};
+    if (!(e instanceof Add) && !(e instanceof Subtract)) return null;
+    Object one = ((BinaryExpression) e).left();
+    Object two = ((BinaryExpression) e).right();
+    if (e instanceof Add && one instanceof Literal) {
+      Object swapped = one;
+      one = two;
+      two = swapped;
+    }
+    if (!(one instanceof AttributeReference) || !(two instanceof Literal)) return null;
+    Object value = ((Literal) two).value();
+    if (!(value instanceof Number) || value instanceof Long && ((Long) value).longValue() == Long.MIN_VALUE) return null;
+    long add = ((Number) value).longValue();
+    return new Object[] {one, Long.valueOf(e instanceof Add ? add : -add)};
   }
 
   /** The columns that an operator gives: for each its id, and what it stands for where that is a column or a cast. */
