@@ -145,11 +145,8 @@ def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
 
 def _completed(ranges: BlockRanges, other: BlockRanges) -> BlockRanges:
     """The ranges, with those of another synopsis for blocks of which they know nothing, if both speak in one coding."""
-    at = ranges.begins[:-1][np.diff(ranges.begins) == 1]
-    at = at[(ranges.lows[at] == LEAST) & (ranges.highs[at] == GREATEST)]
-    block = ranges.block_of_range[at]
-    single = np.diff(other.begins)[block] == 1
-    at, block = at[single], block[single]
+    block = np.flatnonzero(ranges.unknown & (np.diff(other.begins) == 1))
+    at = ranges.begins[block]
     if not len(at) or ranges.coding != other.coding:
         return ranges
     lows, highs = ranges.lows.copy(), ranges.highs.copy()

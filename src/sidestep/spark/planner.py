@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, normalize
 from sidestep.predicate.columns import columns_of
@@ -40,11 +40,11 @@ class ScanDecision:
     kept: Mask
     """The blocks that may matter: of those, what induced predicates leave."""
 
-    @property
+    @cached_property
     def skipped_files(self) -> Mask:
         return ~self.catalog.files_kept(self.kept)
 
-    @property
+    @cached_property
     def block_filter(self) -> BlockFilter | None:
         """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
         return block_filter(self.catalog, self.kept, self.index.index.block_ids)

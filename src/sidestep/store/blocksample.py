@@ -21,7 +21,7 @@ from sidestep.predicate.types import DataType
 from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.files import Location, open_file
 from sidestep.store.leaf import leaves_of, reading_of
-from sidestep.synopsis.codes import Codes, Coding, codes_of, common_prefix, distinct, shared_prefix
+from sidestep.synopsis.codes import Codes, Coding, codes_of, common_prefix, shared_prefix
 from sidestep.synopsis.stored import Form, stored_form
 
 MOST_BLOCKS = 32
@@ -142,4 +142,4 @@ def _coded(type: DataType, blocks: Sequence[pa.Array]) -> tuple[Coding, list[Cod
     codes = [codes_of(values, coding) for values in blocks]
     if any(each is None for each in codes):
         return coding, None
-    return coding, [distinct(each) for each in codes if each is not None]
+    return coding, [np.unique(each) for each in codes if each is not None]

@@ -12,7 +12,7 @@ import re
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.store.files import Location, delete, open_file, stat, write_once
+from sidestep.store.files import Location, open_file, write_addressed
 from sidestep.workload.featureset import FeatureSet
 
 _ID = re.compile(r"[0-9a-f]{64}")
@@ -21,16 +21,8 @@ _ID = re.compile(r"[0-9a-f]{64}")
 def save_features(folder: Location, features: FeatureSet) -> None:
     """Put a feature set into an index folder; one that is there already stays, and a damaged one is replaced."""
     location = features_file(folder, features.id)
-    if stat(location) is not None:
-        if _whole(location, features.id):
-            return
-        delete(location)
     text = json.dumps(features.to_json(), indent=1) + "\n"
-    try:
-        write_once(location, lambda stream: stream.write(text.encode()))
-    except SidestepError:
-        if not _whole(location, features.id):  # another writer may have been quicker: the content is the same
-            raise
+    write_addressed(location, text.encode(), lambda: _whole(location, features.id))
 
 
 def load_features(folder: Location, id: str) -> FeatureSet | None:

@@ -175,6 +175,19 @@ def open_file(location: Location) -> pa.NativeFile:
     return location.filesystem.open_input_file(location.path)
 
 
+def write_addressed(location: Location, content: bytes, whole: Callable[[], bool]) -> None:
+    """Put a file there whose name is its content's address: a whole one stays, a damaged one is replaced."""
+    if stat(location) is not None:
+        if whole():
+            return
+        delete(location)
+    try:
+        write_once(location, lambda stream: stream.write(content))
+    except SidestepError:
+        if not whole():  # another writer may have been quicker: the content is the same
+            raise
+
+
 def write_once(location: Location, write: Callable[[Any], None]) -> None:
     """Create a file of what ``write`` puts into the stream: it appears whole or not at all, and overwrites nothing."""
     folder = location.parent

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
-from sidestep.store.files import Location, delete, list_files, open_file, stat, write_once
+from sidestep.store.files import Location, list_files, open_file, write_addressed
 from sidestep.synopsis.grttable import GlobalRangeTable
 from sidestep.synopsis.making import Asked
 from sidestep.synopsis.parts import table_of_parts
@@ -26,15 +26,7 @@ _NAME = re.compile(rf"_grt-({_IDENTITY.pattern})\.json")
 def save_range_table(folder: Location, table: GlobalRangeTable) -> None:
     """Put a table into an index folder; one that is there already stays, and a damaged one is replaced."""
     location = range_table_file(folder, table.identity)
-    if stat(location) is not None:
-        if _whole(location, table.identity):
-            return
-        delete(location)
-    try:
-        write_once(location, lambda stream: stream.write(table.to_json().encode()))
-    except SidestepError:
-        if not _whole(location, table.identity):  # another writer may have been quicker: the content is the same
-            raise
+    write_addressed(location, table.to_json().encode(), lambda: _whole(location, table.identity))
 
 
 def load_range_table(folder: Location, identity: str) -> GlobalRangeTable | None:

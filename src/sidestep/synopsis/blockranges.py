@@ -17,7 +17,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.bounds import meets
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges, joined
+from sidestep.synopsis.coderanges import CodeRanges, code_ranges, end_to_end, joined
 from sidestep.synopsis.codes import GREATEST, LEAST, WIDTH, Codes, Coding, common_prefix
 from sidestep.synopsis.stored import Mask
 from sidestep.synopsis.zones import ArrowColumn
@@ -55,6 +55,15 @@ class BlockRanges:
     @cached_property
     def block_of_range(self) -> npt.NDArray[np.int32]:
         return np.repeat(np.arange(self.blocks, dtype=np.int32), np.diff(self.begins))
+
+    @cached_property
+    def unknown(self) -> Mask:
+        """Blocks of which nothing is known: those whose one range is all codes."""
+        found = np.zeros(self.blocks, dtype=np.bool_)
+        single = np.flatnonzero(np.diff(self.begins) == 1)
+        at = self.begins[single]
+        found[single] = (self.lows[at] == LEAST) & (self.highs[at] == GREATEST)
+        return found
 
     def may_be_within(self, ranges: IntervalSet) -> Mask | None:
         """Blocks that may hold a value of the set; None if it is not understood."""
@@ -128,14 +137,9 @@ def most_separated(
 
 def to_column(ranges: BlockRanges) -> pa.Array:
     """The ranges as an index column, one list per block."""
-    flat = np.empty(2 * len(ranges.lows), dtype=np.uint64)
-    flat[0::2], flat[1::2] = ranges.lows, ranges.highs
-    unknown = np.zeros(ranges.blocks, dtype=np.bool_)
-    single = np.flatnonzero(np.diff(ranges.begins) == 1)
-    at = ranges.begins[single]
-    unknown[single] = (ranges.lows[at] == LEAST) & (ranges.highs[at] == GREATEST)
     begins = pa.array(2 * ranges.begins, pa.int32())
-    return pa.ListArray.from_arrays(begins, pa.array(flat, pa.uint64()), mask=pa.array(unknown))
+    flat = end_to_end(ranges.lows, ranges.highs)
+    return pa.ListArray.from_arrays(begins, pa.array(flat, pa.uint64()), mask=pa.array(ranges.unknown))
 
 
 def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | None = None) -> BlockRanges:

@@ -56,6 +56,13 @@ class CodeRanges:
         return zip(self.lows.tolist(), self.highs.tolist(), strict=True)
 
 
+def end_to_end(lows: Codes, highs: Codes) -> Codes:
+    """Low and high ends in turn: how ranges are stored, those of one block or of several."""
+    flat = np.empty(2 * len(lows), dtype=np.uint64)
+    flat[0::2], flat[1::2] = lows, highs
+    return flat
+
+
 def joined(lows: Codes, highs: Codes) -> CodeRanges:
     """The union of ranges given in any order, those that overlap grown together.
 

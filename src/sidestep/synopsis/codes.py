@@ -187,11 +187,6 @@ def plain_values(array: ArrowColumn, coding: Coding) -> list[pa.Array] | None:
     return [chunk.drop_null() for chunk in chunks]
 
 
-def distinct(codes: Codes) -> Codes:
-    """The codes in ascending order, each once."""
-    return np.unique(codes)
-
-
 def joined_bytes(array: ArrowColumn) -> npt.NDArray[np.uint8]:
     """The bytes of all values of a binary column, one after the other, without those of NULLs.
 

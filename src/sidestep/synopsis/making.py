@@ -25,7 +25,7 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType, Kind, time_step
 from sidestep.synopsis.blockranges import STORED
 from sidestep.synopsis.bloom import LINE_BYTES, bloom_filter, false_positive_rate, lines_for
-from sidestep.synopsis.coderanges import CodeRanges
+from sidestep.synopsis.coderanges import CodeRanges, end_to_end
 from sidestep.synopsis.codes import Codes, Coding, codes_of, shared_prefix
 from sidestep.synopsis.gaphistogram import UNCOUNTED, gap_histogram
 from sidestep.synopsis.grt import ranges_per_partition
@@ -151,22 +151,21 @@ def block_synopses(column: str, type: DataType, values: ArrowColumn | None, maki
     codes = codes_of(values, coding)
     if codes is None:
         return _unknown(column, recipe, making)
-    ordered = np.sort(codes)
-    distinct = _distinct(ordered)
+    distinct = np.unique(codes)
     made: dict[str, Any] = {}
     if recipe.range_set:
-        made[f"ranges:{column}"] = _flat(range_set(coding, distinct, recipe.range_set))
+        made[f"ranges:{column}"] = _stored(range_set(coding, distinct, recipe.range_set))
         made[f"rangesprefix:{column}"] = coding.prefix
     if recipe.gap_histogram:
-        buckets, depths = gap_histogram(ordered, recipe.gap_histogram)
-        made[f"buckets:{column}"], made[f"depths:{column}"] = _flat(buckets), depths
+        buckets, depths = gap_histogram(np.sort(codes), recipe.gap_histogram)
+        made[f"buckets:{column}"], made[f"depths:{column}"] = _stored(buckets), depths
         made[f"bucketsprefix:{column}"] = coding.prefix
     if recipe.bloom:
         made[f"bloom:{column}"] = _filter(_hashes(values, distinct, coding), recipe.bloom)
     if recipe.grt:
         table = making.tables.get(column)
         if table is None:
-            made[f"grtparts:{column}"] = _flat(making.parts(column, coding, distinct, recipe.grt))
+            made[f"grtparts:{column}"] = _stored(making.parts(column, coding, distinct, recipe.grt))
             made[f"grtpartsprefix:{column}"] = coding.prefix
         else:
             made[f"grt:{column}"], made[f"grttable:{column}"] = NO_BITS, None
@@ -203,16 +202,8 @@ def _unknown(column: str, recipe: Recipe, making: Making) -> dict[str, Any]:
     return made
 
 
-def _flat(ranges: CodeRanges) -> Codes:
-    flat = np.empty(2 * len(ranges), dtype=np.uint64)
-    flat[0::2], flat[1::2] = ranges.lows, ranges.highs
-    return flat
-
-
-def _distinct(ordered: Codes) -> Codes:
-    first = np.ones(len(ordered), dtype=np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first]
+def _stored(ranges: CodeRanges) -> Codes:
+    return end_to_end(ranges.lows, ranges.highs)
 
 
 def _hashes(values: ArrowColumn, distinct: Codes, coding: Coding) -> Hashes:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.blockranges import from_column
-from sidestep.synopsis.codes import GREATEST, LEAST, Coding
+from sidestep.synopsis.codes import Coding
 from sidestep.synopsis.grt import global_ranges, ranges_per_partition
 from sidestep.synopsis.grtranges import cut
 from sidestep.synopsis.grttable import GlobalRangeTable
@@ -39,13 +39,8 @@ def table_of_parts(
     """
     blocks = parts.combine_chunks()
     held = from_column(Coding(type), blocks, prefixes)
-    counts = np.diff(held.begins)
-    whole = np.zeros(held.blocks, dtype=np.bool_)  # what is not known is everything
-    single = np.flatnonzero(counts == 1)
-    at = held.begins[single]
-    whole[single] = (held.lows[at] == LEAST) & (held.highs[at] == GREATEST)
     looked_at = pc.is_valid(blocks).to_numpy(zero_copy_only=False)
-    known = np.flatnonzero(looked_at & ~whole).tolist()
+    known = np.flatnonzero(looked_at & ~held.unknown).tolist()
     stored: list[bytes | None] = [NO_BITS if seen else None for seen in looked_at]
     if not known:
         return None, stored
