@@ -91,7 +91,9 @@ def tpch(spark: SparkSession, console: Console, args: argparse.Namespace) -> dic
             else:
                 recipes = dict.fromkeys(columns[table], RECIPES[variant]) if variant in RECIPES else {}
                 footers = variant != READ
-                collect.index(spark, path, columns=columns[table], index_dir=where, footers=footers, recipes=recipes)
+                snapshot = read_snapshot(path)
+                types = collect.column_types(spark, snapshot, path, columns[table])
+                collect.index_snapshot(spark, snapshot, types, index_dir=where, footers=footers, recipes=recipes)
 
     try:
         variants = [ZONES, READ, *RECIPES, DEFAULT]

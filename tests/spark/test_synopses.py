@@ -33,6 +33,12 @@ ALL = Recipe(range_set=4, gap_histogram=4, bloom=256, grt=64)
 FILES = 4
 
 
+def collected(spark, folder, **options):
+    """The collect job alone, with the recipes that it is told."""
+    snapshot = read_snapshot(folder)
+    return collect.index_snapshot(spark, snapshot, collect.column_types(spark, snapshot, str(folder), None), **options)
+
+
 def ids(number: int) -> list[int]:
     """From 0 to a million, with two clusters of its own between."""
     return [0, *range(1000 * number, 1000 * number + 20), *range(50_000 * number, 50_000 * number + 20), 1_000_000]
@@ -63,9 +69,9 @@ def files_read(spark, root: Path, condition: str) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_inside_a_gap_reads_nothing(spark, enabled, folder, kind):
     every = [f"f{number}" for number in range(1, FILES + 1)]
-    collect.index(spark, str(folder), recipes={})
+    collected(spark, folder, recipes={})
     assert files_read(spark, folder, "id = 777777") == every, "zone maps know only the ends"
-    collect.index(spark, str(folder), recipes={"id": KINDS[kind], "name": KINDS[kind]})
+    collected(spark, folder, recipes={"id": KINDS[kind], "name": KINDS[kind]})
     assert files_read(spark, folder, "id = 777777") == []
     assert files_read(spark, folder, "id IN (777777, 2005)") == ["f2"]
     assert files_read(spark, folder, f"name IN ('{text(777777)}', '{text(150001)}')") == ["f3"]
@@ -80,10 +86,10 @@ def test_a_value_inside_a_gap_reads_nothing(spark, enabled, folder, kind):
 
 
 def test_new_files_get_them_without_being_told_and_foreign_ones_are_read(spark, enabled, folder):
-    collect.index(spark, str(folder), recipes={"id": ALL}, rates={"id": 0.1})
+    collected(spark, folder, recipes={"id": ALL}, rates={"id": 0.1})
     write_file(folder / "g.parquet", {"id": [-5, 600_000, 2_000_000], "name": ["a", "b", "c"]})
     assert files_read(spark, folder, "id = 777777") == ["g"], "unknown"
-    collect.index(spark, str(folder))
+    collected(spark, folder)
     assert files_read(spark, folder, "id = 777777") == []
     assert files_read(spark, folder, "id = 600000") == ["g"]
     assert files_read(spark, folder, "id > 1000000") == ["g"]
@@ -94,7 +100,7 @@ def test_new_files_get_them_without_being_told_and_foreign_ones_are_read(spark, 
         table.unlink()
     assert files_read(spark, folder, "id = 777777") == [], "it was read before"
     write_file(folder / "h.parquet", {"id": [777_000, 778_000], "name": ["a", "b"]})
-    collect.index(spark, str(folder))
+    collected(spark, folder)
     assert files_read(spark, folder, "id = 777777") == [], "and is made anew"
 
 
@@ -206,7 +212,7 @@ def test_a_table_with_all_of_them_through_its_life(spark, enabled, tmp_path):
 
 
 def test_a_load_keeps_what_its_source_had(spark, enabled, folder, tmp_path):
-    collect.index(spark, str(folder), recipes={"id": ALL, "name": Recipe(bloom=1024)})
+    collected(spark, folder, recipes={"id": ALL, "name": Recipe(bloom=1024)})
     sidestep.load(spark, str(folder), str(tmp_path / "new"), min_size=20)
     index = open_index(tmp_path / "new")
     assert index.recipes == {"id": ALL, "name": Recipe(bloom=1024)}
@@ -217,6 +223,6 @@ def test_a_load_keeps_what_its_source_had(spark, enabled, folder, tmp_path):
 
 def test_columns_that_are_not_there_are_refused_in_a_sentence(spark, folder, tmp_path):
     with pytest.raises(SidestepError, match="Column nothing cannot have synopses"):
-        collect.index(spark, str(folder), recipes={"nothing": ALL})
+        collected(spark, folder, recipes={"nothing": ALL})
     with pytest.raises(SidestepError, match="Column nothing cannot have synopses"):
         sidestep.load(spark, str(folder), str(tmp_path / "new"), recipes={"nothing": ALL})

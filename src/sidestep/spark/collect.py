@@ -15,7 +15,7 @@ from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.relation import resolve
 from sidestep.spark.workers import same_interpreter
-from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
+from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate
 from sidestep.store import status as store_status
 from sidestep.store.update import update_index
 from sidestep.synopsis.making import Asked, Making
@@ -26,11 +26,11 @@ Progress = Callable[[int, int], None]
 TASKS_PER_CORE = 8
 
 
-def index(
+def index_snapshot(
     spark: SparkSession,
-    table: str,
+    snapshot: Snapshot,
+    columns: Mapping[str, DataType],
     *,
-    columns: Sequence[str] | None = None,
     index_dir: str | None = None,
     footers: bool = True,
     recipes: Recipes | None = None,
@@ -39,24 +39,17 @@ def index(
     rebuild: bool = False,
     progress: Progress | None = None,
 ) -> IndexStatus:
-    """Index the table at a path (or of a name in the catalog): zone maps of each row group of its files, and more.
+    """The collect job: index the files of a snapshot that are not indexed yet, with zone maps and by recipes.
 
-    All columns of an ordered type are indexed, or those named. Files whose entries are up to date are left alone, so
-    after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
-    known writers leave in Parquet footers. ``recipes`` are all that columns get beside zone maps; without, new files
-    get what the others have. ``rates`` are the false positives expected of that, to be remembered; ``asked`` is what
-    the workload asks of columns; ``rebuild`` makes everything anew. The index goes to ``_sidestep`` in the table's
-    folder, or to ``index_dir``.
+    ``recipes`` are all that columns get beside zone maps; without, new files get what the others have. ``rates`` are
+    the false positives expected of that, to be remembered; ``asked`` is what the workload asks of columns.
     """
-    path = resolve(spark, table)
-    snapshot = read_snapshot(path)
-    wanted = column_types(spark, snapshot, path, columns)
     sources = Sources(footers=footers)
 
     def run(files: Sequence[DataFile], making: Making) -> Iterable[pa.Table | DamagedFile | None]:
-        return summarize_on_spark(spark, snapshot, files, wanted, sources, progress, making)
+        return summarize_on_spark(spark, snapshot, files, columns, sources, progress, making)
 
-    update_index(snapshot, wanted, index_dir, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
+    update_index(snapshot, columns, index_dir, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
     return store_status(snapshot, index_dir)
 
 

@@ -14,13 +14,13 @@ from sidestep.spark import collect
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.analyze import Table
 from sidestep.spark.log import read_workload
-from sidestep.spark.recipes import RecipeChoice, asked_sets, choose_recipes
 from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.estimates import index_keeping, save_estimates
 from sidestep.store.index import TableIndex, open_index
+from sidestep.store.recipes import RecipeChoice, asked_sets, choose_recipes
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.wishes import Wishes, bytes_of
 from sidestep.workload.asked import Asked, asked_of
@@ -70,10 +70,10 @@ def index(
         asked = asked_of(workload, called)
     view = open_index(snapshot.root, index_dir)
     choice = _chosen(snapshot, usable, view, synopses, size, asked, rebuild)
-    found = collect.index(
+    found = collect.index_snapshot(
         spark,
-        table,
-        columns=columns,
+        snapshot,
+        types,
         index_dir=index_dir,
         footers=footers,
         recipes=None if choice is None else choice.recipes,

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sidestep.predicate import DataType, IntervalSet
-from sidestep.store import Snapshot
 from sidestep.store.blocksample import BlockSample, sample_blocks
+from sidestep.store.datafile import Snapshot
 from sidestep.synopsis.budget import Choice, spend, thrifty
 from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile
 from sidestep.synopsis.coderanges import CodeRanges, code_ranges
