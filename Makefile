@@ -26,8 +26,8 @@ demo: setup ## a short tour on TPC-H data: index, query, explain, measure
 	@$(SPARKED) -m bench.demo $(if $(SF),--sf $(SF)) $(ARGS)
 
 .PHONY: test
-test: lint types ## lint, types, and every test
-	$(SPARKED) -m pytest $(ARGS)
+test: lint types ## lint, types, and every test: those on Spark beside the others
+	@scripts/test.sh $(ARGS)
 
 .PHONY: test-fast
 test-fast: setup ## the tests that need no Spark

@@ -45,7 +45,7 @@ class InputCuts:
         tables, blocks = tpch_tables(source), tpch_blocks(self.args.blocks)
         found: dict[str, dict[str, list[Cuts]]] = {}
         for skew in SKEWS:
-            for seed in range(self.args.seeds if skew.kind != "uniform" else 1):
+            for seed in range(self.args.seed, self.args.seed + (self.args.seeds if skew.kind != "uniform" else 1)):
                 made = skewed_tpch(tables, skew, seed)
                 layouts: Layouts = {"tuned": partial(tuned_tpch, made, blocks), **self.random(made, blocks)}
                 for name, cuts in self.cut(f"tpch {skew.name} {self.args.sf:g} {seed}", plans, layouts):

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.tpch import DATA, _generator
+from bench.tpch import DATA, generator
 from bench.whole_folder import whole_folder
 from sidestep.errors import SidestepError
 
@@ -65,7 +65,7 @@ def make_tpcds(folder: Path | str = DATA, sf: float = 1.0) -> Path:
     if target.is_dir():
         return target
     with whole_folder(target) as partial:
-        command = [_generator(), "tpcds", "parquet", "--quiet", "--scale-factor", f"{sf:g}", "--parts", "1"]
+        command = [generator(), "tpcds", "parquet", "--quiet", "--scale-factor", f"{sf:g}", "--parts", "1"]
         command += ["--output-dir", str(partial), "--tables", ",".join(TABLES)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

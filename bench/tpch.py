@@ -43,7 +43,7 @@ def make_tpch(folder: Path | str = DATA, sf: float = 1.0, files: int = 8, row_gr
 
 
 def _generate(folder: Path, sf: float, tables: tuple[str, ...], parts: int, row_group_bytes: int | None) -> None:
-    command = [_generator(), "tpch", "parquet", "--quiet", "--scale-factor", f"{sf:g}", "--output-dir", str(folder)]
+    command = [generator(), "tpch", "parquet", "--quiet", "--scale-factor", f"{sf:g}", "--output-dir", str(folder)]
     command += ["--tables", ",".join(tables), "--parts", str(parts)]
     if row_group_bytes is not None:
         command += ["--row-group-bytes", str(row_group_bytes)]
@@ -53,7 +53,7 @@ def _generate(folder: Path, sf: float, tables: tuple[str, ...], parts: int, row_
         raise SidestepError(f"tpcgen-cli could not write TPC-H to {folder}: {said}")
 
 
-def _generator() -> str:
+def generator() -> str:
     """The generator of this Python environment, which need not be in PATH."""
     found = shutil.which("tpcgen-cli", path=sysconfig.get_path("scripts")) or shutil.which("tpcgen-cli")
     if found is None:

@@ -14,16 +14,29 @@ IDS = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=60, unique
 )
 
 
-@given(IDS, st.integers(1, 40))
-def test_ranges_hold_all_ids_and_are_few(ids, most):
-    ranges = as_ranges(ids, most).astype(np.int64).reshape(-1, 2)
+@given(IDS, st.data(), st.integers(1, 40))
+def test_ranges_hold_all_ids_and_are_few(numbers, data, most):
+    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=len(numbers), max_size=len(numbers))))
+    wanted[0] |= not wanted.any()
+    ids, others = numbers[wanted], numbers[~wanted]
+    flat, exact = as_ranges(ids, others, most)
+    ranges = flat.astype(np.int64).reshape(-1, 2)
     assert 1 <= len(ranges) <= most
     assert np.all(ranges[:, 0] <= ranges[:, 1])
-    assert np.all(ranges[1:, 0] > ranges[:-1, 1] + 1)
+    assert np.all(ranges[1:, 0] > ranges[:-1, 1])
     assert all(any(low <= number <= high for low, high in ranges) for number in ids)
-    runs = 1 + int((np.diff(ids.astype(np.int64)) > 1).sum())
-    if runs <= most:
-        assert (ranges[:, 1] - ranges[:, 0] + 1).sum() == len(ids), "exact"
+    held = [number for number in others if any(low <= number <= high for low, high in ranges)]
+    assert exact == (not held), "said to be exact just where no other is among them"
+    runs = int((np.diff(wanted.astype(int), prepend=0) == 1).sum())
+    assert exact == (runs <= most)
+
+
+def test_ids_of_files_that_are_not_read_do_not_part_ranges():
+    """Two units, numbered by vector first: one range reaches over the blocks of the unit that is passed over."""
+    ids = np.array([0, 2, 4, 1, 3, 5], dtype=np.int32)
+    found = block_filter(catalog([3, 3]), np.array([True, True, False, False, False, False]), ids)
+    assert found is not None
+    assert (found.ranges.tolist(), found.ids.tolist()) == ([0, 2], [])
 
 
 def catalog(blocks_per_file: list[int]) -> Catalog:

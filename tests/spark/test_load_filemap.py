@@ -13,20 +13,44 @@ from sidestep.layout import cut
 from sidestep.spark.filemap import FileMap, map_files
 
 
-def mapped(rows: list[tuple[str, int, int]], **wishes: int) -> FileMap:
+def mapped(rows: list[tuple[str, int, int]], vectors: list[int] | None = None, **wishes: int) -> FileMap:
     labels, groups, counts = zip(*rows, strict=True)
     options = {"min_size": 10, "file_rows": 100, "least_tasks": 1, "first_block": 0} | wishes
-    return map_files(pa.chunked_array([list(labels)]), np.array(groups, np.int32), np.array(counts), **options)
+    words = np.array(vectors or [0] * len(rows), np.uint64).reshape(len(rows), 1)
+    return map_files(
+        pa.chunked_array([list(labels)]),
+        np.array(groups, np.int32),
+        np.array(counts),
+        words,
+        [3.0, 2.0, 1.0],
+        **options,
+    )
 
 
 def test_units_are_files_in_the_order_of_their_labels() -> None:
     found = mapped([("b", 0, 20), ("a", 1, 5), ("a", 0, 30), ("a", 1, 7)])
     assert found.file.tolist() == [1, 0, 0, 0]
-    assert [(plan.unit, plan.first_block, plan.groups) for plan in found.plans] == [
-        ("a", 0, (30, 12)),
-        ("b", 4, (20,)),
+    assert [(plan.unit, plan.ids, plan.groups) for plan in found.plans] == [
+        ("a", (0, 3), (30, 12)),
+        ("b", (4,), (20,)),
     ]
     assert (found.units, found.tasks, found.parted) == (2, 1, False)
+
+
+def test_blocks_of_like_vectors_are_numbered_together_across_units() -> None:
+    """The first feature weighs most: blocks without it come first in all units, then those with it."""
+    rows = [("a", 0, 20), ("a", 1, 30), ("a", 2, 10), ("b", 0, 10), ("b", 1, 10)]
+    found = mapped(rows, [0b001, 0b010, 0b001, 0b010, 0b111])
+    assert found.group.tolist() == [1, 0, 2, 0, 1]
+    assert [(plan.unit, plan.ids, plan.groups) for plan in found.plans] == [
+        ("a", (0, 4, 6), (30, 20, 10)),
+        ("b", (3, 7), (10, 10)),
+    ]
+
+
+def test_the_vectors_of_a_group_are_united_before_groups_are_compared() -> None:
+    found = mapped([("a", 0, 5), ("a", 1, 10), ("a", 0, 5)], [0b010, 0b100, 0b001])
+    assert found.group.tolist() == [1, 0, 1]
 
 
 def test_a_large_unit_becomes_several_files_and_a_large_group_too() -> None:
@@ -40,27 +64,38 @@ def test_a_large_unit_becomes_several_files_and_a_large_group_too() -> None:
 
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 5), st.integers(1, 400)), min_size=1, max_size=40),
+    st.lists(st.integers(0, 7), min_size=40, max_size=40),
     st.integers(1, 60),
     st.integers(1, 500),
     st.integers(1, 8),
 )
 def test_files_hold_one_unit_and_ids_do_not_overlap(
-    rows: list[tuple[str, int, int]], min_size: int, file_rows: int, least_tasks: int
+    rows: list[tuple[str, int, int]], vectors: list[int], min_size: int, file_rows: int, least_tasks: int
 ) -> None:
-    found = mapped(rows, min_size=min_size, file_rows=file_rows, least_tasks=least_tasks, first_block=7)
+    found = mapped(
+        rows, vectors[: len(rows)], min_size=min_size, file_rows=file_rows, least_tasks=least_tasks, first_block=7
+    )
     sizes: dict[tuple[str, int], int] = {}
     for label, group, count in rows:
         sizes[label, group] = sizes.get((label, group), 0) + count
-    free = 7
+    taken: set[int] = set()
     for number, plan in enumerate(found.plans):
-        assert plan.first_block >= free
-        if plan.groups is not None:
-            members = sorted({row[:2] for row, file in zip(rows, found.file, strict=True) if file == number})
-            assert plan.groups == tuple(sizes[pair] for pair in members)
-            assert {label for label, _ in members} == {plan.unit}
-            free = plan.first_block + sum(len(cut(size, min_size)) for size in plan.groups)
+        if plan.groups is not None and plan.ids is not None:
+            placed = zip(rows, found.file, found.group, strict=True)
+            members = sorted({(group, row[:2]) for row, file, group in placed if file == number})
+            assert plan.groups == tuple(sizes[pair] for _, pair in members)
+            assert {label for _, (label, _) in members} == {plan.unit}
+            assert list(plan.ids) == sorted(plan.ids)
+            blocks = [
+                first + at
+                for first, size in zip(plan.ids, plan.groups, strict=True)
+                for at in range(len(cut(size, min_size)))
+            ]
         else:
-            free = plan.first_block + 1
+            blocks = [plan.first_block]
+        assert not taken & set(blocks)
+        assert min(blocks) >= 7
+        taken |= set(blocks)
     last = found.task + found.parts - 1
     assert last.max() < found.tasks
     order = np.lexsort((found.task, found.file))

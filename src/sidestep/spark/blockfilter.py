@@ -58,24 +58,30 @@ def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter |
     ids = np.unique(block_ids[chosen])
     if not 0 < len(ids) <= MOST_BLOCKS:
         return None
-    ranges = as_ranges(ids, MOST_RANGES)
-    exact = int((ranges[1::2].astype(np.int64) - ranges[::2] + 1).sum()) == len(ids)
+    others = np.setdiff1d(block_ids[read & ~kept], ids)
+    ranges, exact = as_ranges(ids, others, MOST_RANGES)
     return BlockFilter(has_ids, ranges, ids[:0] if exact else ids, in_blocks)
 
 
-def as_ranges(ids: _Ids, most: int) -> _Ids:
-    """At most so many ranges that hold all of these ascending ids, leaving out the widest gaps.
+def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
+    """At most so many ranges that hold all of the ids and as few of the others as may be, and whether they hold none.
 
-    >>> as_ranges(np.array([1, 2, 3, 7, 8, 20], dtype=np.int32), 2).tolist()
-    [1, 8, 20, 20]
+    Both ascending, without a number in common. Numbers that are in neither are of no concern: no file that is read has
+    a block of that id.
+
+    >>> ids = np.array([1, 2, 3, 7, 8, 20, 30], dtype=np.int32)
+    >>> ranges, exact = as_ranges(ids, np.array([5, 12, 13, 14], dtype=np.int32), 2)
+    >>> ranges.tolist(), exact
+    ([1, 8, 20, 30], False)
     """
-    gaps = np.diff(ids.astype(np.int64)) - 1
-    cuts = np.flatnonzero(gaps > 0)
-    if len(cuts) >= most:
-        cuts = np.sort(cuts[np.argsort(-gaps[cuts], kind="stable")[: most - 1]])
+    between = np.diff(np.searchsorted(others, ids))
+    cuts = np.flatnonzero(between)
+    exact = len(cuts) < most
+    if not exact:
+        cuts = np.sort(cuts[np.argsort(-between[cuts], kind="stable")[: most - 1]])
     lows = ids[np.concatenate([[0], cuts + 1])]
     highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
-    return np.stack([lows, highs], axis=1).reshape(-1)
+    return np.stack([lows, highs], axis=1).reshape(-1), exact
 
 
 def packed_bits(mask: Mask) -> str:

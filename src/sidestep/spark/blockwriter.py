@@ -84,6 +84,8 @@ class FilePlan:
     """What the file is organized as; None says that it is not."""
     groups: tuple[int, ...] | None = None
     """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
+    ids: tuple[int, ...] | None = None
+    """The first block id of each of these groups; without, they follow each other from ``first_block`` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def write_blocks(
     Contract: rows are sorted by FILE (a position in ``plans``), then by partition values, then by GROUP. A block never
     spans two groups. A group whose size is planned is cut by :func:`sidestep.layout.cut`; any other is cut as it
     comes: when twice ``min_size`` rows have gathered, the first ``min_size`` are a block. New partition values begin a
-    new file. Block ids count up from the plan's first.
+    new file. Block ids count up from the plan's first, or from the first of each group.
     """
     writing: _Writing | None = None
     for batch in batches:
@@ -195,6 +197,8 @@ class _Writing:
         if self.groups >= len(self.plan.groups):
             raise _changed()
         self._sizes = list(reversed(cut(self.plan.groups[self.groups], self.target.min_size)))
+        if self.plan.ids is not None:
+            self.next_block = self.plan.ids[self.groups]
         self.groups += 1
 
     def add(self, batch: pa.RecordBatch, start: int, end: int, key: Key) -> None:

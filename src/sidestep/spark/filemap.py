@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
+from sidestep.layout import Words, unite
+from sidestep.layout.sequence import sequence
 from sidestep.spark.blockwriter import FilePlan
 
 Ints = npt.NDArray[np.int32]
@@ -17,8 +20,10 @@ GREATEST_ID = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class FileMap:
-    """For each vector of each unit its file and task, and for each file what it is to hold."""
+    """For each vector of each unit its group, file and task, and for each file what it is to hold."""
 
+    group: Ints
+    """As it is numbered in its unit: in the order of block ids."""
     file: Ints
     task: Ints
     parts: Ints
@@ -36,6 +41,8 @@ def map_files(
     labels: pa.ChunkedArray,
     groups: npt.NDArray[np.int32],
     rows: npt.NDArray[np.int64],
+    words: Words,
+    weights: Sequence[float],
     *,
     min_size: int,
     file_rows: int,
@@ -44,45 +51,110 @@ def map_files(
 ) -> FileMap:
     """Assign the groups of all units to files of about ``file_rows`` rows, and small files to common tasks.
 
-    Units come in the order of their labels, so that the ids of blocks that are near in time are near each other. A
-    file holds neighbouring groups of one unit. A group of more than two files' rows is dealt out to several.
+    Units come in the order of their labels. The groups of a unit, and the ids of all blocks, come in the order of
+    their union vectors (:mod:`sidestep.layout.sequence`). A file holds neighbouring groups of one unit. A group of more
+    than two files' rows is dealt out to several.
     """
     encoded = labels.combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     rank = np.argsort(np.argsort(np.array(names, dtype=object)))
-    unit = rank[encoded.indices.to_numpy()]
-    ordered = sorted(names)
-    pair, place = np.unique(np.stack([unit, groups.astype(np.int64)], axis=1), axis=0, return_inverse=True)
-    place = place.ravel()
-    sizes = np.zeros(len(pair), np.int64)
-    np.add.at(sizes, place, rows)
-    file_of, parts_of, task_of = (np.zeros(len(pair), np.int32) for _ in range(3))
-    plans: list[FilePlan] = []
+    held = _groups(rank[encoded.indices.to_numpy()], groups, rows, words, weights)
+    file_of, parts_of, task_of = (np.zeros(len(held.sizes), np.int32) for _ in range(3))
+    files: list[tuple[str, slice, int]] = []
     sizes_of_task: list[int] = []
-    block, task_rows = first_block, max(min_size, min(file_rows, int(sizes.sum()) // least_tasks))
-    for number, label in enumerate(ordered):
-        start, end = np.searchsorted(pair[:, 0], [number, number + 1])
-        for first, last, parts in _files_of(sizes[start:end], file_rows):
+    task_rows = max(min_size, min(file_rows, int(held.sizes.sum()) // least_tasks))
+    for number, label in enumerate(sorted(names)):
+        start, end = np.searchsorted(held.unit, [number, number + 1])
+        for first, last, parts in _files_of(held.sizes[start:end], file_rows):
             members = slice(start + first, start + last)
-            file_of[members], parts_of[members] = len(plans), parts
-            held = sizes[members]
-            count = int(held.sum())
+            file_of[members], parts_of[members] = len(files), parts
+            count = int(held.sizes[members].sum())
             if parts > 1 or not sizes_of_task or sizes_of_task[-1] + count > task_rows:
                 sizes_of_task.append(0)
             task_of[members] = len(sizes_of_task) - 1
             sizes_of_task[-1] += count
             if parts > 1:
                 sizes_of_task.extend([count] * (parts - 1))
-            most = int(np.maximum(held // min_size, 1).sum()) + (parts > 1)
-            for _ in range(parts):
-                planned = tuple(held.tolist()) if parts == 1 else None
-                plans.append(FilePlan(block, label, planned))
-                block += most
-    if block > GREATEST_ID:
-        raise SidestepError(f"The table would need {block:,} block ids, more than there are: choose a larger min_size.")
+            files += [(label, members, part) for part in range(parts)]
+    # Whichever way the rows of a group are dealt out, no part gets more than all; ids that are not used cost nothing.
+    needed = (np.maximum(held.sizes // min_size, 1) + (parts_of > 1)).astype(np.int64)
+    ids = first_block + _starts(needed * parts_of, held.turn)
+    if int((ids + needed * parts_of).max(initial=0)) > GREATEST_ID:
+        raise SidestepError(f"The table would need block ids above {GREATEST_ID:,}: choose a larger min_size.")
+    plans = [_plan(label, members, part, held.sizes, ids, needed, parts_of) for label, members, part in files]
     return FileMap(
-        file_of[place], task_of[place], parts_of[place], tuple(plans), max(1, len(sizes_of_task)), len(ordered)
+        held.group[held.place],
+        file_of[held.place],
+        task_of[held.place],
+        parts_of[held.place],
+        tuple(plans),
+        max(1, len(sizes_of_task)),
+        len(names),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The groups of all units, by unit and in it in the order of ids."""
+
+    unit: npt.NDArray[np.int64]
+    group: Ints
+    """Its number in its unit, from 0 on."""
+    sizes: npt.NDArray[np.int64]
+    turn: npt.NDArray[np.int64]
+    """The groups in the order in which they take ids."""
+    place: npt.NDArray[np.int64]
+    """For each vector its group's position here."""
+
+
+def _groups(
+    unit: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int64],
+    words: Words,
+    weights: Sequence[float],
+) -> _Groups:
+    pairs, place = np.unique(np.stack([unit, groups.astype(np.int64)], axis=1), axis=0, return_inverse=True)
+    place = place.ravel()
+    unions, sizes = unite(words, rows, place)
+    ranks, units = sequence(unions, weights), pairs[:, 0]
+    order = np.lexsort((ranks, units))
+    moved = np.empty(len(order), np.int64)
+    moved[order] = np.arange(len(order))
+    first = np.searchsorted(units, units)  # sorting within units leaves each unit where it was
+    return _Groups(
+        units,
+        (np.arange(len(units)) - first).astype(np.int32),
+        sizes[order],
+        np.argsort(ranks[order], kind="stable"),
+        moved[place],
+    )
+
+
+def _starts(counts: npt.NDArray[np.int64], turn: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where each takes so many numbers, one after the other by turn.
+
+    >>> _starts(np.array([5, 2, 4]), np.array([1, 2, 0])).tolist()
+    [6, 0, 2]
+    """
+    starts = np.empty(len(counts), np.int64)
+    starts[turn] = np.cumsum(counts[turn]) - counts[turn]
+    return starts
+
+
+def _plan(
+    label: str,
+    members: slice,
+    part: int,
+    sizes: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int64],
+    needed: npt.NDArray[np.int64],
+    parts: Ints,
+) -> FilePlan:
+    if parts[members][0] > 1:
+        return FilePlan(int(ids[members][0] + part * needed[members][0]), label)
+    firsts = tuple(ids[members].tolist())
+    return FilePlan(firsts[0], label, tuple(sizes[members].tolist()), firsts)
 
 
 def _files_of(sizes: npt.NDArray[np.int64], file_rows: int) -> list[tuple[int, int, int]]:

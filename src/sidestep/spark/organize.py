@@ -31,7 +31,7 @@ from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, BlockTarget, Writt
 from sidestep.spark.featurize import CheckedFeatures, with_words
 from sidestep.spark.filemap import FileMap, map_files
 from sidestep.spark.progress import Watch
-from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced
+from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
 from sidestep.spark.units import UNIT, unit_expression, with_units
 from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.store.layoutfile import LayoutSpec
@@ -98,6 +98,8 @@ def organize(
         vectors[LABEL],
         vectors[GROUP].to_numpy(),
         vectors[ROWS].to_numpy(),
+        word_matrix(vectors, [keys[word] for word in checked.words]),
+        [float(feature.weight) for feature in checked.features.features],
         min_size=spec.min_size,
         file_rows=max(spec.min_size, int(spec.file_bytes / width)),
         least_tasks=rows.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE,
@@ -128,7 +130,8 @@ def _sent(
 ) -> DataFrame:
     """The rows on their way: each in the task of its file, sorted by file, group and order columns."""
     small = (
-        vectors.select([*keys.values(), GROUP])
+        vectors.select([*keys.values()])
+        .append_column(GROUP, pa.array(files.group))
         .append_column(FILE, pa.array(files.file))
         .append_column(TASK, pa.array(files.task))
         .append_column(PARTS, pa.array(files.parts))

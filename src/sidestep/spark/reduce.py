@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from sidestep.layout import Words
 from sidestep.layout.demand import Demand, Demands, group_rows
 from sidestep.predicate.text import name_text
 from sidestep.spark.blockwriter import GROUP, RESERVED
@@ -91,15 +92,20 @@ def _everywhere(weights: Sequence[float]) -> tuple[Demand, ...]:
 
 def group_unit(unit: pa.Table, words: Sequence[str], demands: Demands, min_size: int) -> npt.NDArray[np.int32]:
     """The group of each pair of one unit."""
-    matrix = np.empty((len(unit), len(words)), np.uint64)
-    for number, name in enumerate(words):
-        matrix[:, number] = unit[name].to_numpy().view(np.uint64)
     bounds = {
         name: (unit[f"{RESERVED}least{number}"].to_numpy(), unit[f"{RESERVED}most{number}"].to_numpy())
         for number, name in enumerate(demands.columns)
         if f"{RESERVED}least{number}" in unit.column_names
     }
-    return group_rows(matrix, unit[ROWS].to_numpy(), bounds, demands, min_size)
+    return group_rows(word_matrix(unit, words), unit[ROWS].to_numpy(), bounds, demands, min_size)
+
+
+def word_matrix(vectors: pa.Table, words: Sequence[str]) -> Words:
+    """The feature vectors that are held in these columns."""
+    matrix = np.empty((len(vectors), len(words)), np.uint64)
+    for number, name in enumerate(words):
+        matrix[:, number] = vectors[name].to_numpy().view(np.uint64)
+    return matrix
 
 
 def _in_utc(unit: pa.Table) -> pa.Table:

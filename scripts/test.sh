@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Every test, in two processes side by side: those that share the Spark session, and all others. Arguments go to both.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly none=5 # how pytest ends if no test was chosen
+export JAVA_HOME
+JAVA_HOME=$(cat .venv/java-home)
+others=$(mktemp)
+trap 'rm -f "$others"; [ -z "${pid:-}" ] || kill "$pid" 2>/dev/null' EXIT
+
+.venv/bin/python -m pytest -m "not spark" "$@" >"$others" 2>&1 &
+pid=$!
+.venv/bin/python -m pytest -m spark "$@"
+spark=$?
+wait "$pid"
+rest=$?
+pid=
+echo
+echo "Beside it, the tests that need no Spark:"
+cat "$others"
+
+[ "$spark" = "$none" ] && [ "$rest" = "$none" ] && exit "$none"
+for status in "$spark" "$rest"; do
+  [ "$status" = 0 ] || [ "$status" = "$none" ] || exit "$status"
+done
