@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tpcds-sf", type=float, default=1.0, help="TPC-DS scale factor, for InputCut")
     parser.add_argument("--time-sf", type=float, default=1.0, help="TPC-DS scale factor, for run and planning times")
     parser.add_argument("--blocks", type=int, default=1_000, help="blocks of the largest table, for InputCut")
-    parser.add_argument("--files", type=int, default=30, help="files of store_sales, for run times")
+    parser.add_argument("--time-blocks", type=int, default=500, help="blocks of store_sales, for run times")
     parser.add_argument("--plan-files", type=int, default=1_000, help="files of store_sales, for planning times")
     parser.add_argument("--films", type=int, default=20_000, help="films in the JOB-shaped data")
     parser.add_argument("--seeds", type=int, default=3, help="how many skewed TPC-Hs of each kind")

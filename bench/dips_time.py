@@ -18,7 +18,7 @@ from bench.harness import race
 from bench.journal import Journal
 from bench.plan import in_turns
 from bench.tpcds import CHOSEN, TABLES, make_tpcds, queries
-from bench.tpcds_layout import make_tuned
+from bench.tpcds_layout import make_blocks, make_tuned
 from sidestep.spark.session import Enabled
 
 
@@ -36,6 +36,12 @@ class Timed:
         every = {name: text for name, text in queries().items() if int(name[1:]) in CHOSEN}
         self.texts = dict(list(every.items())[: args.queries])
 
+    def blocks(self, blocks: int) -> Path:
+        folder = make_blocks(self.spark, self.ordinary, blocks)
+        for table in TABLES:
+            sidestep.index(self.spark, str(folder / table))
+        return folder
+
     def tuned(self, files: int) -> Path:
         folder = make_tuned(self.ordinary, files)
         for table in TABLES:
@@ -43,7 +49,12 @@ class Timed:
         return folder
 
     def tables(self, folder: Path) -> dict[str, DataFrame]:
-        return {table: self.spark.read.parquet(str(folder / table)) for table in TABLES}
+        return {table: self._table(folder / table) for table in TABLES}
+
+    def _table(self, path: Path) -> DataFrame:
+        if (path / "_delta_log").is_dir():
+            return sidestep.read(self.spark, str(path))
+        return self.spark.read.parquet(str(path))
 
     def eligible(self) -> list[str]:
         """The queries that data-induced predicates may help, known before anything is measured."""
@@ -53,17 +64,21 @@ class Timed:
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Each query in turns on the ordinary files, and on the tuned ones with sidestep off and on."""
-        done = {name: f"timed {self.args.time_sf:g} {self.args.files} {self.args.runs} {name}" for name in self.texts}
+        sizes = f"{self.args.time_sf:g} {self.args.time_blocks} {self.args.runs}"
+        done = {name: f"timed {sizes} {name}" for name in self.texts}
         if all(key in self.journal for key in done.values()):
             return {name: self.journal.once(key, dict) for name, key in done.items()}
-        tuned, ordinary = self.tables(self.tuned(self.args.files)), self.tables(self.ordinary)
+        tuned, ordinary = self.tables(self.blocks(self.args.time_blocks)), self.tables(self.ordinary)
         sides = {"ordinary": (ordinary, False), "off": (tuned, False), "on": (tuned, True)}
+        # As many as a machine of this size wants: Spark's 200 make every shuffle of a small query a slow one.
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(4 * self.spark.sparkContext.defaultParallelism))
         with induced_on(self.spark):
             for name, text in self.texts.items():
                 figures = self.journal.once(done[name], partial(self._race, text, sides))
                 seconds = ", ".join(f"{side} {took:.2f} s" for side, took in figures["seconds"].items())
-                self.say(f"{name}: {seconds}; {figures['skipped']:.0%} of bytes skipped")
+                self.say(f"{name}: {seconds}; {figures['skipped']:.0%} of rows skipped")
             self.spark.conf.unset("spark.sidestep.enabled")
+        self.spark.conf.unset("spark.sql.shuffle.partitions")
         return {name: self.journal.once(key, dict) for name, key in done.items()}
 
     def _race(self, text: str, sides: Mapping[str, tuple[dict[str, DataFrame], bool]]) -> dict[str, Any]:
@@ -79,12 +94,12 @@ class Timed:
 
         timing = race({side: partial(variant, side) for side in sides}, runs=self.args.runs)
         read = {side: sidestep.metrics(df) for side, (_, df) in first.items()}
-        sizes = {side: len(list(rows.elements())) for side, (rows, _) in first.items()}
+        sizes = {side: rows.total() for side, (rows, _) in first.items()}
         assert len(set(sizes.values())) == 1, f"The number of rows differs, {sizes}, for: {text}"
-        before, after = read["off"].bytes, read["on"].bytes
+        # Rows, as Spark counted them: of a file that is read in part, the part. Bytes it counts for some readers only.
+        before, after = read["off"].rows, read["on"].rows
         return {
             "seconds": {each.name: each.median for each in timing.timings},
-            "bytes": {side: each.bytes for side, each in read.items()},
             "rows": {side: each.rows for side, each in read.items()},
             "files": {side: each.files for side, each in read.items()},
             "skipped": 1.0 - after / before if before else 0.0,

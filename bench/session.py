@@ -27,5 +27,8 @@ def spark_session(memory: str = "6g") -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
+        # What the first run of a query read is looked up after it, when a long benchmark has run many stages since.
+        .config("spark.ui.retainedStages", "100000")
+        .config("spark.ui.retainedJobs", "100000")
     )
     return builder.getOrCreate()

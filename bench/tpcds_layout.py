@@ -7,15 +7,25 @@ cluster is one date and the clusters lie in the order of dates, which is the lay
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bench.layouts import Arrangement, write_arrangement
 from bench.tpcds import DATE_OF, KEY_OF, TABLES
 from bench.whole_folder import whole_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE_ROWS = 4_000_000
+"""Rows of a file of blocks, about: some tens of megabytes."""
 
 ORDERS = {
     "store_sales": "ss_ticket_number",
@@ -60,6 +70,64 @@ def make_tuned(source: Path, files: int, thin: int = 1) -> Path:
                 rows = -(-len(table) // DATE_GROUPS) if name == "date_dim" else None
                 write_cut(folder / name, table.sort_by([(KEY_OF[name], "ascending")]), 1, rows)
     return target
+
+
+def make_blocks(spark: SparkSession, source: Path, blocks: int) -> Path:
+    """The tables of ``source`` in the tuned layout as sidestep writes tables itself, made if they are not there.
+
+    Fact tables are block files: files of ordinary size with many row groups, ``blocks`` in ``store_sales``, in others
+    as many in proportion to their rows. Dimensions are one file each, sorted by their key; ``date_dim`` has a row group
+    for each month that something was sold in, and one for all dates before and after.
+    """
+    target = source.parent / f"{source.name}-blocks{blocks}"
+    if target.is_dir():
+        return target
+    sold = _rows(source, "store_sales")
+    with whole_folder(target) as folder:
+        for name in TABLES:
+            if name in DATE_OF:
+                rows = _rows(source, name)
+                order = by_date(_dates(source, name), DATE_OF[name], max(1, round(rows / FILE_ROWS)))
+                write_arrangement(spark, source / name, folder / name, order, max(8, round(blocks * rows / sold)))
+                continue
+            table = _whole(source, name).sort_by([(KEY_OF[name], "ascending")])
+            if name == "date_dim":
+                write_groups(folder / name, table, month_starts(table, _dates(source, "store_sales")))
+            else:
+                write_cut(folder / name, table, 1)
+    return target
+
+
+def by_date(dates: npt.NDArray[np.int64], column: str, files: int) -> Arrangement:
+    """In the order of dates, cut into files of about one size."""
+    ends = np.unique(np.quantile(dates, np.arange(1, files) / files, method="lower"))
+    steps = " + ".join(f"int(coalesce({column}, 0) > {int(end)})" for end in ends)
+    return Arrangement("tuned", steps or "0", (column,))
+
+
+def month_starts(table: pa.Table, sold: npt.NDArray[np.int64]) -> list[int]:
+    """The positions in date_dim at which a row group begins."""
+    keys = table["d_date_sk"].to_numpy()
+    first, last = np.searchsorted(keys, [sold.min(), sold.max()])
+    months = np.flatnonzero(np.diff(table["d_month_seq"].to_numpy(), prepend=-1))
+    return sorted({0, *(int(at) for at in months if first < at <= last), int(first), int(last) + 1} - {len(table)})
+
+
+def write_groups(folder: Path, table: pa.Table, starts: list[int]) -> None:
+    """The table as one file with row groups that begin at these positions."""
+    folder.mkdir(parents=True)
+    with pq.ParquetWriter(folder / "part-00000.parquet", table.schema) as writer:
+        for start, end in pairwise([*starts, len(table)]):
+            writer.write_table(table.slice(start, end - start), row_group_size=end - start)
+
+
+def _rows(source: Path, name: str) -> int:
+    return sum(pq.read_metadata(path).num_rows for path in sorted((source / name).glob("*.parquet")))
+
+
+def _dates(source: Path, name: str) -> npt.NDArray[np.int64]:
+    column = pq.read_table(source / name, columns=[DATE_OF[name]])[DATE_OF[name]]
+    return np.asarray(column.drop_null().to_numpy(), np.int64)
 
 
 def write_cut(folder: Path, table: pa.Table, files: int, group_rows: int | None = None) -> None:

@@ -162,7 +162,9 @@ public final class PlanWriter {
    * there is nothing else.
    */
   private static Expression withoutBlocks(Filter filter) {
-    if (!isFileRelation(filter.child())) return filter.condition();
+    LogicalPlan below = filter.child();
+    while (below instanceof Filter) below = ((Filter) below).child();
+    if (!isFileRelation(below)) return filter.condition();
     Expression wished = null;
     java.util.ArrayDeque open = new java.util.ArrayDeque();
     open.push(filter.condition());

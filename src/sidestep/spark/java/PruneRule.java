@@ -2,9 +2,12 @@ package sidestep;
 
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
@@ -169,13 +172,15 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   private LogicalPlan replace(LogicalPlan plan, final Map decisions) throws Exception {
     final boolean[] changed = new boolean[1];
+    final Set byBlock = Collections.newSetFromMap(new IdentityHashMap());
     LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
       public boolean isDefinedAt(Object node) {
-        return PlanWriter.isFileRelation(node);
+        return PlanWriter.isFileRelation(node) || node instanceof Filter && byBlock.contains(((Filter) node).child());
       }
 
       public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        if (!PlanWriter.isFileRelation(node)) return otherwise.apply(node);
+        if (!isDefinedAt(node)) return otherwise.apply(node);
+        if (node instanceof Filter) return withBlocksLast((Filter) node);
         LogicalRelation leaf = (LogicalRelation) node;
         List skips = (List) decisions.get(PlanWriter.outputIds(leaf));
         String[] bound = (String[]) decisions.get("bound " + PlanWriter.outputIds(leaf));
@@ -184,9 +189,21 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (skips == null || base instanceof FileIndexes.PrunedFiles) return leaf;
         changed[0] = true;
         LogicalRelation pruned = withLocation(leaf, new FileIndexes.PrunedFiles(base, skips));
+        LogicalPlan below = bound == null ? (LogicalPlan) pruned : BoundFilter.over(pruned, pruned, bound[2], bound[3]);
         Expression blocks = BlockFilter.of(pruned);
-        LogicalPlan below = blocks == null ? (LogicalPlan) pruned : (LogicalPlan) new Filter(blocks, pruned);
-        return bound == null ? below : BoundFilter.over(below, pruned, bound[2], bound[3]);
+        if (blocks == null) return below;
+        Filter filter = new Filter(blocks, below);
+        byBlock.add(filter);
+        return filter;
+      }
+
+      /** Row groups are what the condition is for: every row that is read passes it, so it is the last one to be asked. */
+      private LogicalPlan withBlocksLast(Filter asked) {
+        Filter blocks = (Filter) asked.child();
+        if (!asked.condition().deterministic()) return asked;
+        Filter last = new Filter(blocks.condition(), new Filter(asked.condition(), blocks.child()));
+        byBlock.add(last);
+        return last;
       }
     });
     if (!changed[0]) return plan;
