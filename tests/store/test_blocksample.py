@@ -63,3 +63,15 @@ def test_damaged_and_empty_files_are_passed_over(tmp_path):
     assert [block.file.path for block in sample.blocks] == ["a.parquet"]
     (tmp_path / "a.parquet").unlink()
     assert sample.codes({"x": LONG}) == {}
+
+
+def test_large_row_groups_are_cut_into_the_blocks_that_will_be(tmp_path):
+    for number in range(3):
+        write_parquet(tmp_path / f"{number}.parquet", {"x": range(1_000 * number, 1_000 * number + 1_000)})
+    sample = sample_blocks(read_snapshot(tmp_path), most=10, block_rows=90)
+    assert (len(sample.blocks), sample.of_blocks, sample.of_rows) == (10, 33, 3_000)
+    blocks = [integer_values(codes) for codes in sample.codes({"x": LONG})["x"][1]]
+    assert [len(values) for values in blocks] == [90] * 10
+    assert all(values[-1] - values[0] == 89 for values in blocks)
+    assert len({int(values[0]) for values in blocks}) == 10
+    assert len(sample_blocks(read_snapshot(tmp_path), block_rows=5_000).blocks) == 3

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
-from sidestep.synopsis.budget import Plan, spend, thrifty
+from sidestep.synopsis.budget import Plan, bound_over, spend, thrifty
 from sidestep.synopsis.candidates import (
     BLOOM,
     BYTES_PER_TABLE_RANGE,
     GRT,
     RANGE_SET,
     Profile,
+    Share,
     candidates,
+    grouped,
     zone_map,
 )
 from sidestep.synopsis.coderanges import CodeRanges
@@ -202,3 +204,44 @@ def test_what_hardly_helps_is_left_out():
     assert [part.kind for part in thrifty(choice).parts] == [RANGE_SET]
     assert thrifty(choice).rate - choice.rate < 0.02
     assert not thrifty(choice, least=1.1).parts
+
+
+def two_groups(seed: int, size: int = 20) -> list[Profile]:
+    """A column whose blocks are of two kinds, with the candidates that both share."""
+    one, two = clustered(seed, size, 15, 3), gapped(seed, size)
+    whole = profile("id", [*one.blocks, *two.blocks], [*one.queries, *two.queries])
+    return grouped(
+        whole,
+        [
+            Share("clustered", np.arange(size), size, whole.weights),
+            Share("gapped", np.arange(size, 2 * size), 5 * size, whole.weights),
+        ],
+        1 << 20,
+    )
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 50), st.integers(0, 60_000))
+def test_groups_share_one_table_and_the_budget(seed: int, budget: int):
+    plan = spend(two_groups(seed), budget)
+    assert plan.total <= budget
+    assert plan.false_rows <= plan.single_false_rows
+    tables = [choice.table for choice in plan.choices if choice.table is not None]
+    assert len({table.per_block for table in tables}) <= 1
+    paid = sum(part.total for choice in plan.choices for part in choice.parts)
+    assert plan.total == paid - sum(table.shared for table in tables[1:])
+    assert 0 < bound_over(plan.choices) <= 1
+
+
+def test_the_bound_over_groups_is_that_of_the_column_if_there_is_one():
+    (choice,) = spend([clustered(1)], 60 * 32 + 4096).choices
+    assert bound_over([choice]) == pytest.approx(choice.bound)
+    unasked = profile("x", [np.arange(4, dtype=np.uint64)] * 3, [])
+    assert bound_over(spend([unasked], 10_000).choices) == 1.0
+
+
+def test_a_group_that_no_query_asks_of_gets_nothing():
+    first, second = two_groups(3)
+    plan = spend([first, replace(second, weights=np.zeros(len(second.queries)))], 1 << 20)
+    assert plan.choices[0].parts
+    assert not plan.choices[1].parts

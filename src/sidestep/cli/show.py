@@ -162,6 +162,7 @@ def status_data(status: Any) -> dict[str, Any]:
             "kinds": {
                 each.kind: {"size": each.size, "blocks": each.blocks, "bytes": each.bytes} for each in found.held
             },
+            "recipe": found.recipe.to_json(),
             "bytes": found.bytes,
             "false_positives": found.false_positives,
             "kept": found.kept,
@@ -207,6 +208,9 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
     out.print(facts)
     if status.synopses:
         out.print(_synopses(status))
+        for name, found in status.synopses.items():
+            for line in found.apart:
+                out.print(Text(f"{name} in {line}", overflow="fold"))
     if columns and status.columns:
         table = _table("column", "type", "files", right=1)
         for name, kind in status.columns.items():

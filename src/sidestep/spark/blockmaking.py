@@ -9,7 +9,7 @@ from sidestep.predicate import DataType
 from sidestep.store import Location, Snapshot, TableIndex
 from sidestep.store.index import open_folder, open_index
 from sidestep.store.update import check_recipes, planned
-from sidestep.synopsis.making import Making
+from sidestep.synopsis.making import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 
 ROW_BYTES = 200
@@ -23,15 +23,24 @@ def more_blocks(index: TableIndex, columns: Mapping[str, DataType], recipes: Rec
 
 
 def new_blocks(
-    source: Snapshot, columns: Mapping[str, DataType], folder: Location, min_size: int, recipes: Recipes | None
+    source: Snapshot,
+    columns: Mapping[str, DataType],
+    folder: Location,
+    min_size: int,
+    recipes: Recipes | None,
+    asked: Asked | None = None,
 ) -> Making:
     """For blocks that a whole table is made of: like those of its index before, or of its source's.
 
-    Global ranges are found anew, as rows come to lie elsewhere.
+    Global ranges are found anew, as rows come to lie elsewhere; what is ``asked`` for they keep apart.
     """
     check_recipes(recipes or {}, columns)
     before = open_folder(folder)
     if recipes is None and not before.index_files:
         before = open_index(source.root)
     partitions = source.bytes // (min_size * ROW_BYTES)
-    return replace(planned(before, columns, recipes, rebuild=True), partitions=max(1, partitions))
+    making = replace(planned(before, columns, recipes, asked, rebuild=True), partitions=max(1, partitions))
+    if source.format == "delta":
+        return making
+    # Partitions of a folder become columns like any other: what some of them had, all blocks get.
+    return replace(making, recipes={name: recipe.widest for name, recipe in making.recipes.items()})

@@ -174,6 +174,7 @@ class _Writing:
     ) -> None:
         self.target, self.plan, self.key, self.next_block = target, plan, key, first_block
         self.partition: Partition = tuple(zip(target.partition_columns, partition, strict=True))
+        self.making = target.making.at(self.partition)
         self.schema = arrow_schema(target.schema)
         self.path = _new_path(self.partition)
         self.rows = 0
@@ -187,7 +188,7 @@ class _Writing:
 
     def _synopsized(self) -> Iterator[str]:
         for name, type in self.target.columns.items():
-            if self.target.making.recipe(name, type):
+            if self.making.recipe(name, type):
                 yield name
 
     def _begin_group(self) -> None:
@@ -240,7 +241,7 @@ class _Writing:
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
         for name, made in self.synopses.items():
-            made.append(block_synopses(name, self.target.columns[name], written[name], self.target.making))
+            made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
         if not self.rows:
             self._open(written)
         self._writer.write_table(self._encodings(written).arranged(written), row_group_size=size)
@@ -284,7 +285,7 @@ class _Writing:
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
         for name, made in self.synopses.items():
-            for column, array in synopsis_arrays(name, self.target.columns[name], made, self.target.making).items():
+            for column, array in synopsis_arrays(name, self.target.columns[name], made, self.making).items():
                 index = index.append_column(column, array)
         vectors = to_bytes(np.stack(self.unions), self.target.features) if self.target.features else None
         index = with_layout(

@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 from pyspark.sql import SparkSession
 
-from sidestep.predicate import DataType, IntervalSet
+from sidestep.predicate import DataType
 from sidestep.spark import collect
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.analyze import Table
@@ -17,10 +16,11 @@ from sidestep.spark.log import read_workload
 from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
+from sidestep.store.asking import popular_sets
 from sidestep.store.blockcolumn import BLOCK
-from sidestep.store.estimates import index_keeping, save_estimates
+from sidestep.store.estimates import remember_keeping
 from sidestep.store.index import TableIndex, open_index
-from sidestep.store.recipes import RecipeChoice, asked_sets, choose_recipes
+from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.wishes import Wishes, bytes_of
 from sidestep.workload.asked import Asked, asked_of
@@ -78,14 +78,14 @@ def index(
         footers=footers,
         recipes=None if choice is None else choice.recipes,
         rates=None if choice is None else choice.bounds,
-        asked=None if asked is None else _asked(asked, usable),
+        asked=None if asked is None else popular_sets(asked, usable),
         rebuild=rebuild,
         progress=progress,
     )
     if choice is None:
         return found
     if snapshot.files:
-        _remember(snapshot, index_dir)
+        remember_keeping(open_index(snapshot.root, index_dir), snapshot.files)
     if found.synopses:
         found = store_status(snapshot, index_dir)
     return replace(found, notes=(*_about(workload, asked), *choice.notes))
@@ -115,21 +115,6 @@ def _chosen(
     same = {of for of, recipe in found.recipes.items() if recipe == view.recipes.get(of)}
     before = {of: rate if of in same else 1.0 for of, rate in view.rates.items()}
     return replace(found, bounds={**before, **found.bounds})
-
-
-def _asked(asked: Asked, columns: Mapping[str, DataType]) -> dict[str, list[tuple[IntervalSet, float]]]:
-    return {
-        of: [(ranges, float(count)) for ranges, count in asked_sets(asked, of, type)] for of, type in columns.items()
-    }
-
-
-def _remember(snapshot: Snapshot, index_dir: str | None) -> None:
-    """Note what newly chosen synopses keep, so that it can be told when that has grown."""
-    view = open_index(snapshot.root, index_dir)
-    positions = view.positions(snapshot.files)
-    live = np.zeros(len(view.files), dtype=np.bool_)
-    live[positions[positions >= 0]] = True
-    save_estimates(view.folder, index_keeping(view, live[view.map.file_of_block]))
 
 
 def _about(workload: Workload | None, asked: Asked | None) -> list[str]:

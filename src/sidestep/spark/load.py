@@ -25,17 +25,22 @@ from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
 from sidestep.spark.tablestate import quiet_session, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
+from sidestep.store.asking import popular_sets
 from sidestep.store.blockcolumn import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.delta import is_delta
+from sidestep.store.estimates import remember_keeping
 from sidestep.store.features import load_features, save_features
 from sidestep.store.files import delete, list_names
 from sidestep.store.index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.logentry import foreign_types
+from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.transaction import AddedFile, Conflict, check_writable, commit, with_retries
 from sidestep.synopsis.making import Making
 from sidestep.synopsis.recipe import Recipes
+from sidestep.workload.asked import Asked, asked_of
 from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.query import Workload
 
 OPERATION = "OPTIMIZE"
 CREATION = "CREATE TABLE AS SELECT"
@@ -95,8 +100,9 @@ def load(
     ``by`` cuts the table into units that are laid out one by one: a column or an expression, such as
     ``date_trunc('MONTH', o_orderdate)``. Without it, units are slices of ``unit_rows`` rows. ``order`` names columns
     that blocks are to be narrow in. With a log, what is not given is chosen by what its queries would read of a sample
-    (:func:`sidestep.advise` tells what to expect). ``recipes`` are the synopses that columns get beside zone maps, in
-    place of those that the table had before. The old version of the table stays readable; what others append
+    (:func:`sidestep.advise` tells what to expect). So are the synopses that columns get beside zone maps: for what the
+    log filters and joins on, by a sample of the source. Without a log they are those that the table had before, and
+    ``recipes`` takes the place of either. The old version of the table stays readable; what others append
     meanwhile stays in the table as it is.
     """
     if features is not None and log is not None:
@@ -107,16 +113,30 @@ def load(
     _check_target(root, destination)
     folder = index_folder(destination, index_dir)
     watch = Watch(spark.sparkContext, progress)
-    wishes = _Wishes(features, log, by, num_features, min_size, order, unit_rows, file_bytes)
+    wishes = _Wishes(features, by, num_features, min_size, order, unit_rows, file_bytes)
 
     quiet = quiet_session(spark)
 
     def work() -> LoadReport:
         found = read_source(quiet, name or source, path)
         with watch.stage("analyze"):
-            checked, spec = _decided(quiet, found, wishes, folder)
-        making = new_blocks(found.snapshot, found.types, folder, spec.min_size, recipes)
-        return _laid_out(found, destination, folder, checked, spec, making, watch)
+            workload = None if log is None else read_workload(quiet, log, {found.name: found.schema})
+            checked, spec = _decided(quiet, found, wishes, folder, workload)
+        choice, asked = None if recipes is None else RecipeChoice(recipes), None
+        if workload is not None:
+            asked = asked_of(workload, found.name)
+            if choice is None:
+                with watch.stage("synopses"):
+                    choice = _synopses(found, asked, spec.min_size)
+        making = new_blocks(
+            found.snapshot,
+            found.types,
+            folder,
+            spec.min_size,
+            None if choice is None else choice.recipes,
+            None if asked is None else popular_sets(asked, found.types),
+        )
+        return _laid_out(found, destination, folder, checked, spec, making, choice, watch)
 
     return with_retries(work)
 
@@ -124,7 +144,6 @@ def load(
 @dataclass(frozen=True)
 class _Wishes:
     features: FeatureSet | str | None
-    log: str | None
     by: str | None
     num_features: int | None
     min_size: int | None
@@ -168,8 +187,20 @@ def read_source(spark: SparkSession, name: str, path: str) -> Source:
     return Source(called, path, snapshot, StructType.fromJson({"type": "struct", "fields": fields}), rows)
 
 
+def _synopses(source: Source, asked: Asked, min_size: int) -> RecipeChoice:
+    """What columns get beside zone maps, as the log has it: by the rows as they come, in blocks of the size to be.
+
+    Where they come to lie is not known yet. Partitions that the new table does not have are not told apart.
+    """
+    snapshot = source.snapshot
+    if not source.partition_columns:
+        files = tuple(replace(file, partition=()) for file in snapshot.files)
+        snapshot = replace(snapshot, files=files, partition_columns=())
+    return choose_recipes(snapshot, source.types, asked=asked, block_rows=min_size)
+
+
 def _decided(
-    spark: SparkSession, source: Source, wishes: _Wishes, folder: Location
+    spark: SparkSession, source: Source, wishes: _Wishes, folder: Location, workload: Workload | None
 ) -> tuple[CheckedFeatures, LayoutSpec]:
     """The features that can be used, and the layout: as wished, else as the log has it, else as it was before."""
     before = load_layout(folder) or LayoutSpec()
@@ -187,8 +218,8 @@ def _decided(
         _check_order(source, column)
     if spec.by is not None:
         unit_expression(source.rows, spec.by)
-    if wishes.log is not None:
-        return _decided_by_log(spark, source, wishes, spec)
+    if workload is not None:
+        return _decided_by_log(spark, source, wishes, spec, workload)
     features = _features(wishes, folder, before)
     if features is None:
         return no_features(source.name), spec
@@ -197,12 +228,11 @@ def _decided(
 
 
 def _decided_by_log(
-    spark: SparkSession, source: Source, wishes: _Wishes, spec: LayoutSpec
+    spark: SparkSession, source: Source, wishes: _Wishes, spec: LayoutSpec, workload: Workload
 ) -> tuple[CheckedFeatures, LayoutSpec]:
-    assert wishes.log is not None
     choice = choose_layout(
         spark,
-        read_workload(spark, wishes.log, {source.name: source.schema}),
+        workload,
         source.name,
         source.rows,
         source.types,
@@ -261,6 +291,7 @@ def _laid_out(
     checked: CheckedFeatures,
     spec: LayoutSpec,
     making: Making,
+    choice: RecipeChoice | None,
     watch: Watch,
 ) -> LoadReport:
     partitions = source.partition_columns
@@ -297,7 +328,8 @@ def _laid_out(
             save_features(folder, checked.features)
         save_layout(folder, spec)
         if done.files:
-            append_blocks(folder, [file.index for file in done.files], source.types, making)
+            rates = None if choice is None else choice.bounds
+            append_blocks(folder, [file.index for file in done.files], source.types, making, rates)
     with watch.stage("commit"):
         try:
             version = _committed(source, root, done)
@@ -305,7 +337,10 @@ def _laid_out(
             for file in done.files:  # nothing was committed, so no one can know of them
                 delete(root.child(file.path))
             raise
-    return LoadReport.of(root.uri, version, source.snapshot, spec, checked, done, watch.stages)
+    if choice is not None:
+        remember_keeping(open_folder(folder), [file.data_file for file in done.files])
+    notes = () if choice is None else choice.notes
+    return LoadReport.of(root.uri, version, source.snapshot, spec, checked, done, watch.stages, making.recipes, notes)
 
 
 def _committed(source: Source, root: Location, done: Organized) -> int:

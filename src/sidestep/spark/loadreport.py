@@ -12,6 +12,8 @@ from sidestep.spark.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.store.datafile import Snapshot
 from sidestep.store.layoutfile import LayoutSpec
+from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text
+from sidestep.synopsis.wishes import recipe_text
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class LoadReport:
     """The features that were used, in the order of their bits."""
     left_out: tuple[LeftOut, ...]
     stages: tuple[Stage, ...]
+    synopses: Recipes
+    """What columns got beside zone maps."""
+    notes: tuple[str, ...]
+    """What is to be said of synopses that were just chosen."""
 
     @classmethod
     def of(
@@ -45,6 +51,8 @@ class LoadReport:
         checked: CheckedFeatures,
         done: Organized,
         stages: Sequence[Stage],
+        recipes: Recipes,
+        notes: Sequence[str] = (),
     ) -> LoadReport:
         return cls(
             table=table,
@@ -60,6 +68,8 @@ class LoadReport:
             features=tuple(map(str, checked.features.features)),
             left_out=checked.left_out,
             stages=tuple(stages),
+            synopses={name: recipe for name, recipe in recipes.items() if recipe},
+            notes=tuple(notes),
         )
 
     @property
@@ -74,6 +84,8 @@ class LoadReport:
             "features": list(self.features),
             "left_out": [{"feature": str(one.feature), "reason": one.reason} for one in self.left_out],
             "stages": stage_seconds(self.stages),
+            "synopses": {name: recipe.to_json() for name, recipe in self.synopses.items()},
+            "notes": list(self.notes),
             "seconds": round(self.seconds, 3),
         }
 
@@ -85,6 +97,13 @@ class LoadReport:
             f"  {self.bytes_after / 1e6:,.1f} MB, before {self.bytes_before / 1e6:,.1f} MB",
             f"  {counted(len(self.features), 'feature')} used, {len(self.left_out)} left out",
         ]
+        made = ", ".join(f"{name} {_recipe_text(recipe)}" for name, recipe in self.synopses.items())
+        lines += [f"  synopses beside zone maps: {made or 'none'}", *(f"  {note}" for note in self.notes)]
         width = max((len(stage.name) for stage in self.stages), default=0)
         lines += [f"  {stage.name:<{width}} {stage.seconds:8.1f} s" for stage in self.stages]
         return "\n".join([*lines, f"  {'in all':<{width}} {self.seconds:8.1f} s"])
+
+
+def _recipe_text(recipe: Recipe) -> str:
+    apart = (f"{recipe_text(group.recipe)} in {partitions_text(group.partitions)}" for group in recipe.groups)
+    return "; ".join([recipe_text(recipe), *apart])

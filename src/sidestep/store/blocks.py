@@ -140,7 +140,7 @@ def _table_of(
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
     scan = Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
-    partition = {name for name, _ in file.partition}
+    partition, making = {name for name, _ in file.partition}, making.at(file.partition)
     for column, type in columns.items():
         if column in partition:
             continue  # Spark takes the folder's value, whatever the file says

@@ -2,14 +2,20 @@
 
 Row groups are drawn, never rows of them: a block of which some values are left out has gaps that are not there. They
 are spread evenly over the table's files, so that neighbours which are alike do not stand for all.
+
+Partitions may be of several kinds, and few of one kind. So a file of each (of up to :data:`MOST_LOOKED_AT`) has its
+footer looked at: rows in a row group, and how far apart the least and the greatest value of a column are. Partitions
+that look alike are a stratum, and each stratum has its blocks in the sample, however small it is.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sidestep.predicate.types import DataType
-from sidestep.store.datafile import DataFile, Snapshot
+from sidestep.store.alike import gathered
+from sidestep.store.datafile import DataFile, Partition, Snapshot
 from sidestep.store.files import Location, open_file
 from sidestep.store.leaf import leaves_of, reading_of
 from sidestep.synopsis.codes import Codes, Coding, codes_of, common_prefix, shared_prefix
@@ -28,15 +35,31 @@ MOST_BLOCKS = 32
 MOST_ROWS = 2_000_000
 FEWEST_BLOCKS = 8
 """So many are taken however many rows they have: fewer would say nothing about how blocks differ."""
+MOST_LOOKED_AT = 256
+"""So many partitions have a footer looked at."""
+MOST_STRATA = 8
+ENOUGH = 4
+"""Blocks of a stratum that are drawn, if rows allow."""
+
+Look = tuple[float, ...]
+"""What a footer says of a partition, on scales where partitions that differ by less than 1 are alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampledBlock:
-    """A row group of a file."""
+    """A row group of a file, or what could be a block by itself of it."""
 
     file: DataFile
     row_group: int
     rows: int
+    begin: int = 0
+    """Where its rows begin in the row group."""
+
+    def cut(self, rows: int | None, most: int) -> list[SampledBlock]:
+        """Blocks of so many rows each, spread over this one; itself if it is no larger."""
+        if rows is None or self.rows < 2 * rows:
+            return [self]
+        return [replace(self, rows=rows, begin=at * rows) for at in _spread(self.rows // rows, most)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +71,10 @@ class BlockSample:
     of_blocks: int
     """How many blocks the table has; an estimate, unless every file was opened."""
     of_rows: int
+    partitions: Mapping[Partition, int] = field(default_factory=dict)
+    """The table's partitions in order, with the number of files of each."""
+    looks: Mapping[Partition, Look] = field(default_factory=dict)
+    """What the footers of partitions say, as far as they were looked at."""
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -56,7 +83,7 @@ class BlockSample:
     def first(self, count: int) -> BlockSample:
         """The same with only some of the blocks."""
         spread = _spread(len(self.blocks), count)
-        return BlockSample(self.root, tuple(self.blocks[at] for at in spread), self.of_blocks, self.of_rows)
+        return replace(self, blocks=tuple(self.blocks[at] for at in spread))
 
     def codes(self, columns: Mapping[str, DataType]) -> dict[str, tuple[Coding, list[Codes]]]:
         """The ascending, distinct codes of each block in each column.
@@ -65,7 +92,10 @@ class BlockSample:
         """
         usable = {name: type for name, type in columns.items() if stored_form(type) is not None}
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            read = list(pool.map(lambda block: self._values(block, usable), self.blocks))
+            groups = [
+                list(group) for _, group in groupby(self.blocks, key=lambda each: (each.file.path, each.row_group))
+            ]
+            read = list(chain.from_iterable(pool.map(lambda group: self._values(group, usable), groups)))
             whole = [name for name in usable if all(name in values for values in read)]
 
             def coded(name: str) -> tuple[Coding, list[Codes] | None]:
@@ -74,10 +104,11 @@ class BlockSample:
             found = dict(zip(whole, pool.map(coded, whole), strict=True))
         return {name: (coding, codes) for name, (coding, codes) in found.items() if codes is not None}
 
-    def _values(self, block: SampledBlock, columns: Mapping[str, DataType]) -> dict[str, pa.Array]:
-        """The distinct values of a block, NULL among them; without columns that Spark would convert."""
+    def _values(self, blocks: Sequence[SampledBlock], columns: Mapping[str, DataType]) -> list[dict[str, pa.Array]]:
+        """The distinct values of blocks of one row group, NULL among them; without columns that Spark would convert."""
+        file, row_group = blocks[0].file, blocks[0].row_group
         try:
-            with open_file(self.root.child(block.file.path)) as stream:
+            with open_file(self.root.child(file.path)) as stream:
                 parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
                 leaves = leaves_of(parquet)
                 wanted = [
@@ -85,42 +116,113 @@ class BlockSample:
                     for name, type in columns.items()
                     if (leaf := leaves.get(name)) is not None and reading_of(leaf, type) is not None
                 ]
-                found = {}
+                found: list[dict[str, pa.Array]] = [{} for _ in blocks]
                 for name in wanted:
                     # One at a time: a row group of a wide table need not fit into memory as a whole.
-                    column = parquet.read_row_group(block.row_group, columns=[name], use_threads=False).column(0)
+                    column = parquet.read_row_group(row_group, columns=[name], use_threads=False).column(0)
                     if pa.types.is_dictionary(column.type):
                         column = column.cast(column.type.value_type)
-                    found[name] = pc.unique(column)
+                    for block, values in zip(blocks, found, strict=True):
+                        values[name] = pc.unique(column.slice(block.begin, block.rows))
                 return found
         except (pa.ArrowException, OSError, ValueError):
-            return {}  # the job that indexes the file will say what is wrong with it
+            return [{} for _ in blocks]  # the job that indexes the file will say what is wrong with it
 
 
 def sample_blocks(
-    snapshot: Snapshot, files: Sequence[DataFile] | None = None, most: int = MOST_BLOCKS, most_rows: int = MOST_ROWS
+    snapshot: Snapshot,
+    files: Sequence[DataFile] | None = None,
+    most: int = MOST_BLOCKS,
+    most_rows: int = MOST_ROWS,
+    *,
+    columns: Collection[str] = (),
+    block_rows: int | None = None,
 ) -> BlockSample:
-    """Blocks spread over the table's files (or over some of them), at most so many and about so many rows."""
+    """Blocks spread over the table's files (or over some of them), at most so many and about so many rows.
+
+    With partitions, each kind of them has its blocks; ``columns`` are those that make the difference. ``block_rows``
+    is for a table that is to have blocks of that size: there, so many rows that follow each other stand for a block.
+    """
     listed = snapshot.files if files is None else tuple(files)
-    opened = [listed[at] for at in _spread(len(listed), most)]
+    partitions: dict[Partition, list[DataFile]] = {}
+    for file in listed:
+        partitions.setdefault(file.partition, []).append(file)
+    opened = _to_open(listed, list(partitions.values()), most)
     with ThreadPoolExecutor(8) as pool:
-        footers = list(pool.map(lambda file: _row_groups(snapshot.root, file), opened))
-    found = [SampledBlock(*group) for groups in footers for group in groups]
-    scale = len(listed) / max(1, sum(bool(groups) for groups in footers))
+        footers = list(pool.map(lambda file: _footer(snapshot.root, file, columns), opened))
+    found = [piece for blocks, _ in footers for block in blocks for piece in block.cut(block_rows, most)]
+    whole = sum(block.rows for blocks, _ in footers for block in blocks)
+    scale = len(listed) / max(1, sum(bool(blocks) for blocks, _ in footers))
     rows = sum(block.rows for block in found)
     wanted = most if rows <= most_rows else min(most, max(FEWEST_BLOCKS, len(found) * most_rows // rows))
-    drawn = tuple(found[at] for at in _spread(len(found), wanted))
-    return BlockSample(snapshot.root, drawn, round(len(found) * scale), round(rows * scale))
+    looks = {file.partition: look for file, (blocks, look) in zip(opened, footers, strict=True) if blocks}
+    return BlockSample(
+        snapshot.root,
+        _drawn(found, wanted, looks),
+        round(scale * (len(found) if block_rows is None else max(len(found), whole / block_rows))),
+        round(whole * scale),
+        {partition: len(held) for partition, held in partitions.items()},
+        looks,
+    )
 
 
-def _row_groups(root: Location, file: DataFile) -> list[tuple[DataFile, int, int]]:
+def _to_open(listed: Sequence[DataFile], partitions: Sequence[Sequence[DataFile]], most: int) -> list[DataFile]:
+    """Files spread over the table: with partitions, one of each, and more if those are few."""
+    firsts = [partitions[at][len(partitions[at]) // 2] for at in _spread(len(partitions), MOST_LOOKED_AT)]
+    chosen = {file.path for file in firsts} if len(partitions) > 1 else set()
+    chosen |= {listed[at].path for at in _spread(len(listed), max(0, most - len(chosen)))}
+    return [file for file in listed if file.path in chosen]
+
+
+def _drawn(found: Sequence[SampledBlock], wanted: int, looks: Mapping[Partition, Look]) -> tuple[SampledBlock, ...]:
+    """Blocks spread over those found, and over each stratum of partitions by itself if there are several."""
+    strata = dict(zip(looks, gathered(list(looks.values()), MOST_STRATA), strict=True))
+    count = len(set(strata.values()))
+    least = max(2, min(ENOUGH, wanted // max(1, count)))
+    chosen: list[int] = []
+    for stratum in range(count):
+        places = [at for at, block in enumerate(found) if strata[block.file.partition] == stratum]
+        share = max(least, round(wanted * len(places) / len(found))) if count > 1 else wanted
+        chosen += [places[at] for at in _spread(len(places), share)]
+    return tuple(found[at] for at in sorted(chosen))
+
+
+def _footer(root: Location, file: DataFile, columns: Collection[str]) -> tuple[list[SampledBlock], Look]:
     try:
         with open_file(root.child(file.path)) as stream:
             footer = pq.ParquetFile(stream).metadata
     except (pa.ArrowException, OSError, ValueError):
-        return []
+        return [], ()
     counts = [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
-    return [(file, at, rows) for at, rows in enumerate(counts) if rows]
+    blocks = [SampledBlock(file, at, rows) for at, rows in enumerate(counts) if rows]
+    return blocks, _look(footer, max(blocks, key=lambda block: block.rows), columns) if blocks else ()
+
+
+def _look(footer: pq.FileMetaData, block: SampledBlock, columns: Collection[str]) -> Look:
+    """Rows in a block, and how sparse each column's values are at least: on logarithmic scales."""
+    group = footer.row_group(block.row_group)
+    chunks = (group.column(at) for at in range(group.num_columns))
+    spans = {chunk.path_in_schema: _span(chunk.statistics) for chunk in chunks if chunk.path_in_schema in columns}
+    sparse = (max(0.0, math.log2(spans.get(name, 0) + 1) - math.log2(block.rows)) for name in columns)
+    return (row_scale(block.rows), *map(sparsity_scale, sparse))
+
+
+def _span(statistics: pq.Statistics | None) -> int:
+    if statistics is None or not statistics.has_min_max:
+        return 0
+    low, high = statistics.min_raw, statistics.max_raw
+    whole = isinstance(low, int) and isinstance(high, int)
+    return max(0, high - low) if whole else 0
+
+
+def row_scale(rows: float) -> float:
+    """Blocks of four times the rows are not alike."""
+    return math.log2(max(rows, 1.0)) / 2
+
+
+def sparsity_scale(powers: float) -> float:
+    """Nor are blocks whose values are 64 times as far apart."""
+    return powers / 6
 
 
 def _spread(length: int, count: int) -> list[int]:

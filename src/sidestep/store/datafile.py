@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sidestep.store.files import Location
+from sidestep.synopsis.partition import Partition
 
 Format = Literal["parquet", "delta"]
 """How a table's files are found: by listing a folder, or from a Delta log."""
 
-Partition = tuple[tuple[str, str | None], ...]
-"""Partition columns and their values as raw text, outermost first; None is NULL."""
+__all__ = ["DataFile", "Format", "Partition", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
+from sidestep.store.datafile import DataFile
 from sidestep.store.files import Location, list_names, open_file, write_once
 from sidestep.store.index import TableIndex
 from sidestep.synopsis.codes import Codes, Coding, codes_of, float_codes, integer_codes
@@ -56,6 +57,14 @@ def column_keeping(index: TableIndex, name: str, type: DataType, live: Mask) -> 
         lower = arrays.get(f"lower:{name}")
         ends = None if lower is None else _codes(lower.filter(pa.array(live)), coding)
     return None if ends is None else keeping(of_column, synopses, held.filters, coding, np.unique(ends), live)
+
+
+def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> None:
+    """Note what newly chosen synopses keep of these files' blocks, so that it can be told when that has grown."""
+    positions = index.positions(files)
+    live = np.zeros(len(index.files), dtype=np.bool_)
+    live[positions[positions >= 0]] = True
+    save_estimates(index.folder, index_keeping(index, live[index.map.file_of_block]))
 
 
 def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:

@@ -42,7 +42,7 @@ class Scan:
 
     def column(self, column: str, type: DataType, making: Making) -> tuple[list[ColumnSummary], list[dict[str, Any]]]:
         """The column's zone map in each row group, and its other synopses; a column that gets those is read once."""
-        wanted = bool(making.recipe(column, type))
+        wanted, read = bool(making.recipe(column, type)), bool(making.own(column, type))
         source = self._source(column, type)
         summaries: list[ColumnSummary] = []
         synopses: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ class Scan:
                 values = None if summary == UNKNOWN else pa.chunked_array([pa.nulls(rows)])
             else:
                 leaf, reading = source
-                values = self._values(leaf, group) if wanted else None
+                values = self._values(leaf, group) if read else None
                 raw = self._from_footer(leaf, reading, type, group) or self._from_data(leaf, type, group, values)
                 summary = self._as_read(leaf, reading, type, group, raw)
                 if summary != raw or (raw.lower is None and raw.nulls != rows):

@@ -103,7 +103,7 @@ def with_range_tables(
         if all(prefix in rows.column_names for rows in chosen):
             prefixes = pa.chunked_array([chunk for rows in chosen for chunk in rows[prefix].chunks], pa.binary())
         asking = (asked or {}).get(name, ())
-        table, bits = table_of_parts(type, parts, prefixes, recipes[name].grt, asking)
+        table, bits = table_of_parts(type, parts, prefixes, recipes[name].widest.grt, asking)
         if table is not None:
             save_range_table(folder, table)
         begin = 0

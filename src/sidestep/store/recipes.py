@@ -12,6 +12,9 @@ a budget               all columns share it (:mod:`sidestep.synopsis.budget`), b
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
 =====================  ============================================================================================
 
+Where bytes are shared out, groups of partitions that are alike (:mod:`sidestep.store.blockgroups`) get their own share:
+what serves sparse partitions would be wasted on dense ones. The largest group's recipe is the column's general one.
+
 All of it is judged on whole blocks, a few dozen of them; what a choice saves is an estimate, what it promises is not:
 whatever is chosen, blocks are skipped on proof alone.
 """
@@ -23,28 +26,31 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sidestep.predicate import DataType, IntervalSet
+from sidestep.predicate import Column, DataType
+from sidestep.store.asking import asked_of_groups, asked_sets, known_sets
+from sidestep.store.blockgroups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.store.blocksample import BlockSample, sample_blocks
-from sidestep.store.datafile import Snapshot
-from sidestep.synopsis.budget import Choice, spend, thrifty
-from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges
+from sidestep.store.datafile import Partition, Snapshot
+from sidestep.synopsis.budget import Choice, bound_over, spend, thrifty
+from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
+from sidestep.synopsis.coderanges import CodeRanges
 from sidestep.synopsis.codes import Codes, Coding
 from sidestep.synopsis.grtpopularity import popularity
 from sidestep.synopsis.making import has_codes
 from sidestep.synopsis.rangeset import BYTES_PER_RANGE
-from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.recipe import GroupRecipe, Recipe
 from sidestep.synopsis.wishes import Wishes, wished
 from sidestep.synopsis.worth import LEAST_GAPS, default_recipe, gap_share, key_like, usual_queries
 from sidestep.workload.asked import Asked
 
 LOG_SHARE = 0.001
 """The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""
-MOST_QUERIES = 200
 LOOKED_AT = 200_000
 """Two blocks of up to so many rows together are looked at first; of larger ones, one."""
 MOST_BUDGET_COLUMNS = 40
 """So many columns share a budget, those that queries use most first; trying more would take long."""
+MOST_PROFILES = 80
+"""So many pairs of column and group share one: the more columns, the fewer groups."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +72,19 @@ def choose_recipes(
     budget: int | None = None,
     asked: Asked | None = None,
     kept: Mapping[str, Recipe] | None = None,
+    block_rows: int | None = None,
 ) -> RecipeChoice:
     """The recipes of all these columns; see the module's text for how they come about.
 
-    Columns that have a recipe in ``kept`` keep it unless they are named.
+    Columns that have a recipe in ``kept`` keep it unless they are named. ``block_rows`` is the size that blocks are
+    going to have, if that is not the one that they have.
     """
     usable = {name: type for name, type in columns.items() if has_codes(type)}
     fixed = {**(kept or {}), **({} if synopses is None else wished(synopses, usable))}
     open_columns = {name: type for name, type in usable.items() if name not in fixed}
     if not open_columns or not snapshot.files:
         return RecipeChoice({**dict.fromkeys(usable, Recipe()), **fixed})
-    sample = sample_blocks(snapshot)
+    sample = sample_blocks(snapshot, columns=list(open_columns), block_rows=block_rows)
     if budget is not None:
         found = _budgeted(sample, open_columns, budget, asked)
     else:
@@ -125,22 +133,82 @@ def _budgeted(sample: BlockSample, columns: Mapping[str, DataType], budget: int,
         left_out = ", ".join(by_use[MOST_BUDGET_COLUMNS:])
         notes.append(f"Columns that queries use least have the zone map alone, too many to try: {left_out}.")
     tried = {name: columns[name] for name in by_use[:MOST_BUDGET_COLUMNS]}
-    profiles = [
-        _asked_profile(sample, name, coding, blocks, asked) for name, (coding, blocks) in sample.codes(tried).items()
-    ]
+    coded = sample.codes(tried)
+    profiles = [_asked_profile(sample, name, *each, asked) for name, each in coded.items()]
     asked_for = [profile for profile in profiles if len(profile.queries)]
+    wanting = [each for each in asked_for if each.false_rows(each.answers(zone_map(each))) > 0]
+    told_apart = {profile.column: coded[profile.column] for profile in wanting}
+    groups = block_groups(sample, told_apart, min(MOST_GROUPS, MOST_PROFILES // max(1, len(wanting))))
     if asked is None:
         notes.append("There is no log: single values and short ranges, alike in all columns, stand for the queries.")
     elif not any(asked.scans(name) for name in tried):
         notes.append("No query of the log filters these columns, so there is nothing that a synopsis could save.")
-    plan = spend(asked_for, budget)
+    if groups:
+        shared = [each for profile in wanting for each in grouped(profile, _shares(profile, groups, asked), budget)]
+        plan = spend(shared, budget)
+        notes += _too_small(shared, budget)
+    else:
+        plan = spend(wanting, budget)
     if plan.note and asked_for:
         notes.append(plan.note)
     if any(profile.sampled for profile in asked_for):
         notes.append(f"Judged by {len(sample.blocks)} of about {sample.of_blocks:,} blocks.")
-    choices = [thrifty(choice) for choice in plan.choices]
-    recipes = {choice.profile.column: _recipe(choice) for choice in choices}
-    return RecipeChoice(recipes, {each.profile.column: each.bound for each in choices if each.parts}, tuple(notes))
+    recipes: dict[str, Recipe] = {profile.column: Recipe() for profile in asked_for}
+    bounds: dict[str, float] = {}
+    for name in told_apart:
+        choices = [thrifty(choice) for choice in plan.choices if choice.profile.column == name]
+        recipes[name] = _of_groups(choices, groups) if groups else _recipe(choices[0])
+        if recipes[name]:
+            bounds[name] = bound_over(choices)
+    return RecipeChoice(recipes, bounds, tuple(notes))
+
+
+def _of_groups(choices: Sequence[Choice], groups: Sequence[BlockGroup]) -> Recipe:
+    """What the largest group gets, and the others instead where that differs."""
+    general = _recipe(choices[0])
+    apart: dict[Recipe, tuple[set[Partition], list[Choice]]] = {}
+    for choice, group in zip(choices[1:], groups[1:], strict=True):
+        if (recipe := _recipe(choice)) != general:
+            partitions, alike = apart.setdefault(recipe, (set(), []))
+            partitions.update(group.partitions)
+            alike.append(choice)
+    return replace(
+        general,
+        groups=tuple(
+            GroupRecipe(frozenset(partitions), recipe, _why(alike, choices[0]))
+            for recipe, (partitions, alike) in apart.items()
+        ),
+    )
+
+
+def _why(apart: Sequence[Choice], general: Choice) -> str:
+    """What makes some partitions different, in the terms that they were judged by."""
+    asked = sum(choice.profile.asked_rows for choice in apart)
+    saved = sum(choice.saved * choice.profile.asked_rows for choice in apart) / asked if asked else 0.0
+    return f"spares queries {saved:.0%} of the rows there, and {general.saved:.0%} in the others"
+
+
+def _too_small(profiles: Sequence[Profile], budget: int) -> list[str]:
+    """Which groups the budget has nothing for, if it has something for others."""
+    wanting = [each for each in profiles if each.false_rows(each.answers(zone_map(each))) > 0]
+    least = {profile.group: min(profile.sizes) * profile.in_all for profile in wanting}
+    short = {group: size for group, size in least.items() if size > budget}
+    if not short or len(short) == len(least):
+        return []
+    named = "; ".join(f"{group} (the smallest synopsis takes {size:,})" for group, size in short.items())
+    return [f"{budget:,} bytes are too few for a synopsis in some partitions: {named}."]
+
+
+def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: Asked | None) -> list[Share]:
+    """The groups of a column's blocks, each with what is asked of it."""
+    weights = np.tile(profile.weights, (len(groups), 1))
+    if asked is not None and asked.filters:
+        sets = asked_sets(asked, profile.column, profile.coding.type)
+        place = {ranges: number for number, ranges in enumerate(known_sets(sets, profile.coding))}
+        weights = asked_of_groups(asked, Column(profile.column, profile.coding.type), place, groups)
+    return [
+        Share(str(group), group.members, group.of_blocks, counts) for group, counts in zip(groups, weights, strict=True)
+    ]
 
 
 def _recipe(choice: Choice) -> Recipe:
@@ -174,18 +242,6 @@ def _asked_profile(
     if asked is None:
         return _profile(sample, name, coding, blocks, usual_queries(blocks))
     sets = asked_sets(asked, name, coding.type)
-    found = [(code_ranges(ranges, coding), count) for ranges, count in sets[:MOST_QUERIES]]
-    known = [(ranges, count) for ranges, count in found if ranges is not None]
-    made = _profile(sample, name, coding, blocks, [each for each, _ in known], (count for _, count in known))
+    known, counts = known_sets(sets, coding), dict(sets)
+    made = _profile(sample, name, coding, blocks, list(known.values()), (counts[ranges] for ranges in known))
     return replace(made, popularity=popularity(coding, [(ranges, float(count)) for ranges, count in sets], spread=1.0))
-
-
-def asked_sets(asked: Asked, name: str, type: DataType) -> list[tuple[IntervalSet, int]]:
-    """The sets of values that queries ask of a column of this type, most frequent first."""
-    sets = [
-        pair
-        for column, found in asked.ranges.items()
-        if (column.name, column.type) == (name, type)
-        for pair in found.items()
-    ]
-    return sorted(sets, key=lambda pair: -pair[1])

@@ -17,8 +17,9 @@ from sidestep.store.files import Location
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.snapshot import read_snapshot
 from sidestep.store.synopses import HeldSynopsis
-from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.recipe import Recipe, partitions_text
 from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.wishes import recipe_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ class SynopsesStatus:
     @property
     def bytes(self) -> int:
         return sum(each.bytes for each in self.held)
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """What some partitions have instead, and why, one text for each group."""
+        others = recipe_text(self.recipe)
+        return tuple(
+            f"{partitions_text(group.partitions)}: {recipe_text(group.recipe)}; others: {others}"
+            + (f" ({group.why})" if group.why else "")
+            for group in self.recipe.groups
+        )
 
     @property
     def saved(self) -> float:

@@ -1,13 +1,14 @@
 """What an index knows of blocks beside their zone maps: range-sets, gap histograms, Bloom filters, global range bits.
 
 The newest recipe of a column says which of these there are. Each block has what the newest entry of its file has; a
-block that was indexed before the recipe is unknown to that synopsis, and only to that one.
+block that was indexed before the recipe, or whose partition goes without, is unknown to that synopsis, and only to that
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +29,10 @@ from sidestep.synopsis.catalog import Synopsis
 from sidestep.synopsis.gaphistogram import BlockHistograms, GapHistograms, gap_histograms_of
 from sidestep.synopsis.grt import BlockBits, GlobalRanges, global_ranges_of
 from sidestep.synopsis.grttable import GlobalRangeTable
-from sidestep.synopsis.making import stored_columns
+from sidestep.synopsis.making import NO_BITS, NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.rangeset import RangeSets, range_sets_of
-from sidestep.synopsis.recipe import Recipe, Recipes
+from sidestep.synopsis.recipe import KINDS, Recipe, Recipes
 from sidestep.synopsis.stored import Mask, stored_form
-
-KINDS = tuple(field.name for field in fields(Recipe))
-"""The kinds of synopses, as a recipe names them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,7 @@ class HeldSynopsis:
     kind: str
     """As a recipe names it."""
     size: int
-    """What the recipe allows for a block."""
+    """What the recipe allows for a block, at most."""
     blocks: int
     """Blocks of which there is one."""
     bytes: int
@@ -94,10 +92,10 @@ class SynopsisReader:
     def arrays(self, name: str, type: DataType, kind: str, *, exactly: bool = False) -> dict[str, pa.Array] | None:
         """The index columns of one kind for all blocks, NULL where it was never made; None if the recipe names none.
 
-        With ``exactly``, only what was made in the size that the recipe names counts.
+        With ``exactly``, only what was made in the size that the recipe names for each partition counts.
         """
-        size = getattr(self.recipes.get(name, Recipe()), kind)
-        wanted = stored_columns(name, type, Recipe(**{kind: size}))
+        recipe = self.recipes.get(name, Recipe()).only(kind)
+        wanted = stored_columns(name, type, recipe.widest)
         lead = next(iter(wanted), None)
         if lead is None:
             return None
@@ -105,8 +103,8 @@ class SynopsisReader:
         parts: dict[str, list[pa.Array]] = {column: [] for column in wanted}
         says: list[Mask] = []
         for number, file in enumerate(self.files):
-            made = getattr(file.recipes.get(name, Recipe()), kind)
-            if lead not in file.names or not _speaks(file.columns.get(name), type) or (exactly and made != size):
+            other = exactly and file.recipes.get(name, Recipe()).only(kind) != recipe
+            if lead not in file.names or not _speaks(file.columns.get(name), type) or other:
                 continue
             holders.append(number)
             read = self.read(file, [column for column in wanted if column in file.names])
@@ -151,7 +149,7 @@ class SynopsisReader:
         """For each block, whether all that the recipe names was made of it, if only in vain."""
         every = np.ones(self.blocks.blocks, dtype=np.bool_)
         for kind in KINDS:
-            if not stored_columns(name, type, Recipe(**{kind: getattr(self.recipes.get(name, Recipe()), kind)})):
+            if not stored_columns(name, type, self.recipes.get(name, Recipe()).only(kind).widest):
                 continue
             arrays = self.arrays(name, type, kind, exactly=True)
             if arrays is None:
@@ -168,16 +166,16 @@ class SynopsisReader:
         found: list[HeldSynopsis] = []
         for name, recipe in self.recipes.items():
             for kind in KINDS:
-                size = getattr(recipe, kind)
+                size = getattr(recipe.widest, kind)
                 arrays = self.arrays(name, columns[name], kind) if size and name in columns else None
                 if arrays is None:
                     continue
-                blocks = int(next(iter(arrays.values())).is_valid().sum().as_py())
+                blocks = _told(kind, next(iter(arrays.values())))
                 found.append(HeldSynopsis(name, kind, size, blocks, self._bytes(name, columns[name], kind, arrays)))
         return tuple(found)
 
     def _bytes(self, name: str, type: DataType, kind: str, arrays: Mapping[str, pa.Array]) -> int:
-        wanted = set(stored_columns(name, type, Recipe(**{kind: getattr(self.recipes[name], kind)})))
+        wanted = set(stored_columns(name, type, self.recipes[name].only(kind).widest))
         total = 0
         for file in self.files:
             metadata = file.reader.metadata
@@ -209,6 +207,18 @@ def synopses_of(columns: Mapping[str, ColumnSynopses]) -> list[Synopsis]:
 def _speaks(stored: DataType | None, asked: DataType) -> bool:
     """Whether codes made of one type are codes of the other."""
     return stored is not None and convertible(stored, asked) and stored_form(stored) is stored_form(asked)
+
+
+def _told(kind: str, stored: pa.Array) -> int:
+    """How many blocks have a synopsis, and not a mere note that they have none."""
+    match kind:
+        case "bloom":
+            known = pc.not_equal(pc.binary_length(stored), len(NO_FILTER))
+        case "grt":
+            known = pc.not_equal(pc.binary_length(stored), len(NO_BITS))
+        case _:
+            known = pc.not_equal(pc.list_value_length(stored), len(NO_RANGES))
+    return int(pc.sum(known).as_py() or 0)
 
 
 def _as(array: pa.Array | None, arrow: pa.DataType, rows: int) -> pa.Array:

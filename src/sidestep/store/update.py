@@ -110,7 +110,7 @@ def planned(
     reader = index.reader(wanted)
     tables: dict[str, GlobalRangeTable] = {}
     for name, recipe in wanted.items():
-        if recipe.grt and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
+        if recipe.widest.grt and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
             tables[name] = table
     return Making(wanted, tables, asked or {})
 

@@ -9,17 +9,24 @@ as long as there are any left.
 **Promise.** Every *single* plan, one kind at one size for all columns and groups, is among those that are improved
 upon. So the result is never worse than the best single one that the budget allows: on the queries it was chosen by.
 For later ones, ``bound`` says what to expect.
+
+**Groups** of a column's blocks are chosen for one by one, with one exception: a column has one global range table, so
+all groups that are encoded by it have as many bits, and what the table takes is paid once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+import numpy.typing as npt
+
 from sidestep.errors import SidestepError
-from sidestep.synopsis.candidates import KINDS, Candidate, Profile, candidates, zone_map
+from sidestep.synopsis.candidates import GRT, KINDS, Candidate, Profile, candidates, zone_map
+from sidestep.synopsis.stored import Mask
 
 _CONFIDENCE = 0.95
 
@@ -36,10 +43,24 @@ class Choice:
     """The share of blocks that are kept among those that hold nothing of what is asked for."""
     bound: float
     """What the rate stays below for queries drawn like the profile's, with a confidence of 95%."""
+    tried: int = 1
+    """How many others it was chosen from."""
 
     @property
     def total(self) -> int:
         return sum(part.total for part in self.parts)
+
+    @property
+    def table(self) -> Candidate | None:
+        """The global range table, if that is a part."""
+        return next((part for part in self.parts if part.kind == GRT), None)
+
+    @property
+    def saved(self) -> float:
+        """The share of all rows that are spared, of those that the zone map keeps for nothing."""
+        profile = self.profile
+        wasted = profile.false_rows(profile.answers(zone_map(profile)))
+        return (wasted - self.false_rows) / profile.asked_rows if profile.asked_rows else 0.0
 
     def __str__(self) -> str:
         where = f"{self.profile.column} in {self.profile.group}" if self.profile.group else self.profile.column
@@ -63,7 +84,7 @@ class Plan:
 
     @property
     def total(self) -> int:
-        return sum(choice.total for choice in self.choices)
+        return _total(self.choices)
 
     @property
     def false_rows(self) -> float:
@@ -94,6 +115,32 @@ def _false_rows(choices: Sequence[Choice]) -> float:
     return sum(choice.false_rows for choice in choices)
 
 
+def _total(choices: Sequence[Choice]) -> int:
+    tables = {choice.profile.column: choice.table.shared for choice in choices if choice.table is not None}
+    own = sum(part.total - part.shared for choice in choices for part in choice.parts)
+    return own + sum(tables.values())
+
+
+def bound_over(choices: Sequence[Choice]) -> float:
+    """What the rate of false positives of a column stays below, over all groups of its blocks.
+
+    A query counts as often as it is asked of any group, and for it the blocks that it is asked of.
+    """
+    weights = np.array([choice.profile.weights for choice in choices])
+    wrong, possible = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
+    for choice in choices:
+        profile, absent = choice.profile, ~choice.profile.holding
+        scale = profile.weights * profile.in_all / max(1, len(profile.blocks))
+        wrong += scale * (_kept(profile, choice.parts) & absent).sum(axis=1)
+        possible += scale * absent.sum(axis=1)
+    asked = np.where(possible > 0, weights.max(axis=0, initial=0.0), 0.0)
+    if not asked.any():
+        return 1.0
+    shares = asked / asked.sum()
+    rate = float(shares @ np.divide(wrong, possible, out=np.zeros_like(wrong), where=possible > 0))
+    return _above(rate, shares, sum(math.log(choice.tried) for choice in choices))
+
+
 def thrifty(choice: Choice, least: float = 0.02) -> Choice:
     """The choice without what saves hardly anything: synopses take time to make, not bytes alone.
 
@@ -102,9 +149,9 @@ def thrifty(choice: Choice, least: float = 0.02) -> Choice:
     """
     best, profile = choice, choice.profile
     for parts in ((), *((part,) for part in choice.parts)):
-        kept = _choice(profile, parts, 1)
+        kept = _choice(profile, parts, choice.tried)
         if kept.false_rows - choice.false_rows < least * profile.asked_rows and len(parts) < len(best.parts):
-            best = replace(kept, bound=min(1.0, kept.rate + choice.bound - choice.rate))
+            best = kept
     return best
 
 
@@ -122,31 +169,37 @@ def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
 
 
 def _choice(profile: Profile, parts: tuple[Candidate, ...], tried: int) -> Choice:
+    kept = _kept(profile, parts)
+    rate = profile.rate(kept)
+    bound = _above(rate, profile.shares, math.log(tried)) if profile.shares.any() else 1.0
+    return Choice(profile, parts, profile.false_rows(kept), rate, bound, tried)
+
+
+def _kept(profile: Profile, parts: Sequence[Candidate]) -> Mask:
     kept = parts[0].kept if parts else profile.answers(zone_map(profile))
     for part in parts[1:]:
         kept = kept & part.kept
-    rate = profile.rate(kept)
-    return Choice(profile, parts, profile.false_rows(kept), rate, _bound(profile, rate, tried))
+    return kept
 
 
-def _bound(profile: Profile, rate: float, tried: int) -> float:
-    """Hoeffding's bound for the best of so many tries; 1 where no query could tell."""
-    if not profile.shares.any():
-        return 1.0
-    slack = math.sqrt(math.log(tried / (1 - _CONFIDENCE)) * float(profile.shares @ profile.shares) / 2)
+def _above(rate: float, shares: npt.NDArray[np.float64], log_tried: float) -> float:
+    """Hoeffding's bound for the best of so many tries, with queries of these shares."""
+    slack = math.sqrt((log_tried - math.log(1 - _CONFIDENCE)) * float(shares @ shares) / 2)
     return min(1.0, rate + slack)
 
 
 def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: int) -> list[Choice]:
     """A plan after the changes that save the most rows for each byte more, one by one, as long as any fits."""
     chosen = list(start)
-    left = budget - sum(choice.total for choice in chosen)
+    left = budget - _total(chosen)
     while True:
         best, gain = None, 0.0
         for place, found in enumerate(options):
-            now = chosen[place]
+            now, table = chosen[place], _other_table(chosen, place)
             for choice in found:
-                price = choice.total - now.total
+                if table is not None and choice.table is not None and choice.table.per_block != table.per_block:
+                    continue
+                price = _beside(choice, table) - _beside(now, table)
                 if choice.false_rows < now.false_rows and price <= left:
                     worth = (now.false_rows - choice.false_rows) / max(price, 1)
                     if worth > gain:
@@ -154,8 +207,20 @@ def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: 
         if best is None:
             return chosen
         place, choice = best
-        left -= choice.total - chosen[place].total
         chosen[place] = choice
+        left = budget - _total(chosen)
+
+
+def _other_table(chosen: Sequence[Choice], place: int) -> Candidate | None:
+    """The global range table that another group of the same column has."""
+    column = chosen[place].profile.column
+    others = (choice for at, choice in enumerate(chosen) if at != place and choice.profile.column == column)
+    return next((choice.table for choice in others if choice.table is not None), None)
+
+
+def _beside(choice: Choice, table: Candidate | None) -> int:
+    """What a choice takes if the column's table is paid for already, or is not."""
+    return choice.total - (choice.table.shared if table is not None and choice.table is not None else 0)
 
 
 def _singles(
@@ -175,9 +240,10 @@ def _singles(
             parts = [[c for c in each if c.kind == kind and c.per_block == size] for each in tried]
             if any(more and not each for more, each in zip(wanting, parts, strict=True)):
                 continue
-            if sum(each[0].total for each in parts if each) <= budget:
-                found[f"{kind} of {size} bytes"] = [
-                    _choice(profile, (each[0],), 1) if each else choices[0]
-                    for profile, each, choices in zip(profiles, parts, options, strict=True)
-                ]
+            plan = [
+                _choice(profile, (each[0],), choices[0].tried) if each else choices[0]
+                for profile, each, choices in zip(profiles, parts, options, strict=True)
+            ]
+            if _total(plan) <= budget:
+                found[f"{kind} of {size} bytes"] = plan
     return found

@@ -8,7 +8,7 @@ its false positives. A zone map is always there and costs nothing extra, so ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -79,6 +79,8 @@ class Profile:
     sizes: Sequence[int] = field(default=SIZES)
     of_blocks: int = 0
     """How many blocks those here stand for, if they are a sample: what a synopsis costs is counted for all of them."""
+    made: Sequence[Candidate] | None = field(default=None, repr=False)
+    """What can be tried, if that was made before, of all groups of the column together (:func:`grouped`)."""
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.blocks) or len(self.weights) != len(self.queries):
@@ -158,6 +160,8 @@ class Candidate:
     synopsis: Answers
     kept: Mask
     """For each query and block, whether it and the zone map keep the block."""
+    shared: int = 0
+    """What of the total is paid but once, however many groups of the column's blocks have it: its table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,29 +183,70 @@ def zone_map(profile: Profile) -> Answers:
 
 def candidates(profile: Profile, budget: int | None = None) -> list[Candidate]:
     """Every kind at every size that it comes in, as far as the budget could pay for it."""
+    if profile.made is not None:
+        return [each for each in profile.made if budget is None or each.total <= budget]
     count = profile.in_all
     sizes = [size for size in sorted(profile.sizes) if budget is None or size * count <= budget]
     zones = profile.answers(zone_map(profile))
     found: list[Candidate] = []
 
-    def add(kind: str, per_block: int, total: int, synopsis: Answers) -> None:
-        found.append(Candidate(kind, per_block, total, synopsis, zones & profile.answers(synopsis)))
+    def add(kind: str, per_block: int, synopsis: Answers, shared: int = 0) -> None:
+        kept = zones & profile.answers(synopsis)
+        found.append(Candidate(kind, per_block, per_block * count + shared, synopsis, kept, shared))
 
     ranges = [CodeRanges(codes, codes) for codes in profile.blocks]
     for size in reversed(sizes):
         if size >= BYTES_PER_RANGE:
             # The widest gaps of all are among the widest of a larger set: each size is made of the one above it.
             ranges = [compact(profile.coding, each, size // BYTES_PER_RANGE) for each in ranges]
-            add(RANGE_SET, size, size * count, block_ranges(profile.coding, ranges))
+            add(RANGE_SET, size, block_ranges(profile.coding, ranges))
     for size in [*sizes, *_filter_sizes(profile, budget)]:
         if size >= LINE_BYTES:
             lines = [_filter(codes, size // LINE_BYTES) for codes in profile.blocks]
-            add(BLOOM, size, size * count, CodeFilters(block_filters(LONG, lines)))
+            add(BLOOM, size, CodeFilters(block_filters(LONG, lines)))
     for size, bits in zip(reversed(sizes), _tables(profile, sizes), strict=True):
         # The table itself is shared by all blocks, but it is not free; that of a sample may be smaller than it will be.
         table = BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
-        add(GRT, size, size * count + table, bits)
+        add(GRT, size, bits, table)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A group of the blocks that a profile has."""
+
+    name: str
+    members: npt.NDArray[np.int64]
+    """Which of the profile's blocks they are."""
+    of_blocks: int
+    weights: npt.NDArray[np.float64]
+    """How often each of the profile's queries is asked of these blocks."""
+
+
+def grouped(whole: Profile, shares: Sequence[Share], budget: int) -> list[Profile]:
+    """A column's profile for each group of its blocks.
+
+    Every block belongs to one. Candidates are made once, of all blocks: they are the same for a block whatever its
+    group, and the ranges of a global range table have to serve all groups that get one.
+    """
+    fewest = min(max(share.of_blocks, len(share.members)) for share in shares)
+    found = candidates(whole, budget * whole.in_all // max(1, fewest))
+    profiles = []
+    for share in shares:
+        profile = replace(
+            whole,
+            blocks=[whole.blocks[at] for at in share.members],
+            rows=whole.rows[share.members],
+            weights=share.weights,
+            group=share.name,
+            of_blocks=share.of_blocks,
+        )
+        made = [
+            replace(each, total=each.per_block * profile.in_all + each.shared, kept=each.kept[:, share.members])
+            for each in found
+        ]
+        profiles.append(replace(profile, made=made))
+    return profiles
 
 
 def _filter_sizes(profile: Profile, budget: int | None) -> list[int]:

@@ -2,7 +2,8 @@
 
 A block's values are read once and become codes once; every synopsis that the column's recipe names is made of those.
 Of a block whose values are not known for certain something is stored that is no synopsis, and so rules nothing out.
-NULL is left for blocks that were never looked at: those can still be indexed.
+NULL is left for blocks that were never looked at: those can still be indexed. The same is stored of a block whose
+partition goes without a synopsis that others have.
 
 **Global range tables** are made of all blocks together. Where there is one already, a block is encoded by it at once:
 values that came later and lie in none of its ranges have a bit of their own. Where there is none yet, the block leaves
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,7 @@ from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import GlobalRangeTable
 from sidestep.synopsis.hashing import Hashes, code_hashes, column_hashes
+from sidestep.synopsis.partition import Partition
 from sidestep.synopsis.rangeset import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.stored import Form, stored_form
@@ -66,6 +68,8 @@ class Making:
     asked: Asked = field(default_factory=dict)
     partitions: int = 1000
     """About how many blocks there will be: the more, the fewer parts each leaves."""
+    partition: Partition = ()
+    """Where the blocks at hand are: some partitions get other synopses than the rest."""
     _shares: dict[str, Popularity] = field(default_factory=dict, compare=False, repr=False)
     """Popularity of columns, once it was worked out: it takes longer than a block does."""
 
@@ -73,6 +77,14 @@ class Making:
         """What a column gets; nothing if its type has no codes that a reader could not change."""
         found = self.recipes.get(column)
         return found if found is not None and has_codes(type) else Recipe()
+
+    def own(self, column: str, type: DataType) -> Recipe:
+        """What a column gets in the partition at hand."""
+        return self.recipe(column, type).of(self.partition)
+
+    def at(self, partition: Partition) -> Making:
+        """The same for blocks of one partition."""
+        return replace(self, partition=partition)
 
     def parts(self, column: str, coding: Coding, distinct: Codes, bits: int) -> CodeRanges:
         """What a block leaves for a global range table.
@@ -89,8 +101,8 @@ class Making:
         return sub_partition(distinct, most, self._shares[column])
 
     def columns(self, column: str, type: DataType) -> dict[str, pa.DataType]:
-        """The index columns that a column gets, with their Arrow types."""
-        recipe = self.recipe(column, type)
+        """The index columns that a column gets, with their Arrow types: in all partitions the same."""
+        recipe = self.recipe(column, type).widest
         names = stored_columns(column, type, recipe)
         if recipe.grt and column not in self.tables:
             del names[f"grt:{column}"], names[f"grttable:{column}"]
@@ -140,19 +152,17 @@ def block_synopses(column: str, type: DataType, values: ArrowColumn | None, maki
     >>> [int(end) - 2**63 for end in made["ranges:a"]]
     [3, 4, 900, 900]
     """
-    recipe = making.recipe(column, type)
-    if not recipe:
-        return {}
-    if values is None or summarize(values, type) == UNKNOWN:
-        return _unknown(column, recipe, making)
+    recipe = making.own(column, type)
+    made = _unknown(column, making.recipe(column, type).widest, making)
+    if not recipe or values is None or summarize(values, type) == UNKNOWN:
+        return made
     if stored_form(type) is Form.BYTES and not recipe.gap_histogram:
         values = values.unique()  # bytes are slow to code, and depths alone need them all
     coding = Coding(type, shared_prefix(values) if stored_form(type) is Form.BYTES else b"")
     codes = codes_of(values, coding)
     if codes is None:
-        return _unknown(column, recipe, making)
+        return made
     distinct = np.unique(codes)
-    made: dict[str, Any] = {}
     if recipe.range_set:
         made[f"ranges:{column}"] = _stored(range_set(coding, distinct, recipe.range_set))
         made[f"rangesprefix:{column}"] = coding.prefix

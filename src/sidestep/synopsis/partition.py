@@ -22,6 +22,9 @@ from sidestep.synopsis.summary import UNKNOWN, ColumnSummary
 from sidestep.synopsis.zonemap import ZoneMaps
 from sidestep.synopsis.zones import ColumnZones, column_zones
 
+Partition = tuple[tuple[str, str | None], ...]
+"""Partition columns and their values as raw text, outermost first; None is NULL."""
+
 
 @dataclass(frozen=True, eq=False)
 class PartitionValues:

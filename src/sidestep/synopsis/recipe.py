@@ -1,14 +1,20 @@
 """Which synopses a column gets beside its zone map, and how large each may become in a block."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from sidestep.errors import SidestepError
 from sidestep.synopsis.bloom import LINE_BYTES
+from sidestep.synopsis.partition import Partition
 
 _LEAST_BITS = 2
 """A global range table has one range, and one bit for all outside of it."""
+
+KINDS = ("range_set", "gap_histogram", "bloom", "grt")
+"""The kinds of synopses, as a recipe names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +23,19 @@ class Recipe:
 
     A recipe is a bound, not a size: a block of three values needs three ranges whatever its recipe allows.
 
+    Some partitions may have another recipe than the rest (``groups``); a partition that no group knows, such as one
+    that comes later, gets the general one.
+
     >>> Recipe(range_set=8).to_json()
     {'range_set': 8}
     >>> Recipe.from_json({"range_set": 8}) == Recipe(range_set=8)
     True
     >>> bool(Recipe())
     False
+    >>> sparse = (("day", "2024-01-01"),)
+    >>> mixed = Recipe(range_set=4, groups=(GroupRecipe(frozenset([sparse]), Recipe(range_set=20)),))
+    >>> mixed.of(sparse).range_set, mixed.of((("day", "2024-01-02"),)).range_set, mixed.widest.range_set
+    (20, 4, 20)
     """
 
     range_set: int = 0
@@ -33,29 +46,88 @@ class Recipe:
     """Most bytes per block; fewer where the block's distinct values need less for a false-positive rate of 1%."""
     grt: int = 0
     """Bits per block, one for each range of the column's global range table."""
+    groups: tuple[GroupRecipe, ...] = ()
+    """What some partitions get instead."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            size = getattr(self, field.name)
+        for kind in KINDS:
+            size = getattr(self, kind)
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise SidestepError(f"The size of a {field.name} must be a whole number, 0 or more, not {size!r}.")
+                raise SidestepError(f"The size of a {kind} must be a whole number, 0 or more, not {size!r}.")
         if 0 < self.bloom < LINE_BYTES:
             raise SidestepError(f"A Bloom filter takes at least {LINE_BYTES} bytes a block, not {self.bloom}.")
         if 0 < self.grt < _LEAST_BITS:
             raise SidestepError(f"A global range table has at least {_LEAST_BITS} bits a block, not {self.grt}.")
+        tables = {each.grt for each in (self, *(group.recipe for group in self.groups)) if each.grt}
+        if len(tables) > 1:
+            raise SidestepError(f"A column has one global range table, so groups cannot differ in its bits: {tables}.")
 
     def __bool__(self) -> bool:
-        return any(asdict(self).values())
+        return any(getattr(self, kind) for kind in KINDS) or any(group.recipe for group in self.groups)
 
-    def to_json(self) -> dict[str, int]:
+    def of(self, partition: Partition) -> Recipe:
+        """What blocks of one partition get."""
+        found = next((group.recipe for group in self.groups if partition in group.partitions), None)
+        return self.general if found is None else found
+
+    @property
+    def general(self) -> Recipe:
+        """What partitions that no group knows get."""
+        return replace(self, groups=()) if self.groups else self
+
+    @property
+    def widest(self) -> Recipe:
+        """The most that any block may take of each kind."""
+        every = (self, *(group.recipe for group in self.groups))
+        return Recipe(**{kind: max(getattr(each, kind) for each in every) for kind in KINDS})
+
+    def only(self, kind: str) -> Recipe:
+        """The same with one kind alone, without groups that have no more and no less of it than others."""
+        groups = (replace(group, recipe=Recipe(**{kind: getattr(group.recipe, kind)})) for group in self.groups)
+        found = Recipe(**{kind: getattr(self, kind)})
+        return replace(found, groups=tuple(group for group in groups if group.recipe != found))
+
+    def to_json(self) -> dict[str, Any]:
         """The sizes that are not 0, by name."""
-        return {kind: size for kind, size in asdict(self).items() if size}
+        sizes: dict[str, Any] = {kind: size for kind in KINDS if (size := getattr(self, kind))}
+        return sizes | ({"groups": [group.to_json() for group in self.groups]} if self.groups else {})
 
     @classmethod
     def from_json(cls, sizes: Mapping[str, Any]) -> Self:
         """The recipe with these sizes; kinds of synopsis that this version does not know are left out."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{kind: size for kind, size in sizes.items() if kind in known})
+        groups = tuple(GroupRecipe.from_json(group) for group in sizes.get("groups", ()))
+        return cls(**{kind: size for kind, size in sizes.items() if kind in KINDS}, groups=groups)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecipe:
+    """What the blocks of some partitions get of one column."""
+
+    partitions: frozenset[Partition]
+    recipe: Recipe
+    """Without groups of its own."""
+    why: str = field(default="", compare=False)
+    """What made the difference, for people."""
+
+    def to_json(self) -> dict[str, Any]:
+        ordered = sorted(self.partitions, key=repr)
+        return {"partitions": [dict(each) for each in ordered], "why": self.why, **self.recipe.to_json()}
+
+    @classmethod
+    def from_json(cls, stated: Mapping[str, Any]) -> Self:
+        partitions = frozenset(tuple(values.items()) for values in stated["partitions"])
+        return cls(partitions, Recipe.from_json(stated).general, str(stated.get("why", "")))
+
+
+def partitions_text(partitions: Iterable[Partition]) -> str:
+    """Some partitions as a person would call them.
+
+    >>> partitions_text([(("day", "2024-02"),), (("day", "2024-01"),), (("day", None),)])
+    'day=2024-01 and 2 others'
+    """
+    named = sorted("/".join(f"{n}={'NULL' if v is None else v}" for n, v in partition) for partition in partitions)
+    more = len(named) - 1
+    return named[0] + (f" and {more:,} other{'s' * (more > 1)}" if more else "")
 
 
 Recipes = Mapping[str, Recipe]

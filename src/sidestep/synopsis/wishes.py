@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
@@ -83,17 +82,18 @@ def _recipe(text: str) -> Recipe:
                     f"The size of a {kind} is a whole number from {LEAST[kind]} to {LIMITS[kind]:,}, not {size!r}."
                 )
             number = int(size)
-        recipe = replace(recipe, **{kind.replace("-", "_"): number})
+        recipe = Recipe.from_json({**recipe.to_json(), kind.replace("-", "_"): number})
     return recipe
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """A recipe as :func:`wished` reads it.
+    """A recipe as :func:`wished` reads it, but for what some partitions get instead.
 
     >>> recipe_text(Recipe(range_set=4, grt=256)), recipe_text(Recipe())
     ('range-set:4+grt:256', 'none')
     """
-    return "+".join(f"{kind.replace('_', '-')}:{size}" for kind, size in recipe.to_json().items()) or NOTHING[0]
+    sizes = recipe.general.to_json()
+    return "+".join(f"{kind.replace('_', '-')}:{size}" for kind, size in sizes.items()) or NOTHING[0]
 
 
 def bytes_of(size: int | str) -> int:

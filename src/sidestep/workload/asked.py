@@ -19,6 +19,8 @@ class Asked:
     """For each column that filters bound, the sets of values they ask for, each with the number of scans."""
     joins: Mapping[str, int] = field(default_factory=dict)
     """For each column that queries join on, how many do."""
+    filters: Mapping[frozenset[tuple[Column, IntervalSet]], int] = field(default_factory=dict)
+    """What scans ask for in all columns together, each with the number of scans."""
 
     def scans(self, column: str) -> int:
         """How many scans bound the column by a filter."""
@@ -33,17 +35,21 @@ def asked_of(workload: Workload, table: str) -> Asked:
     """What the workload's queries ask of one table; nothing, if none reads it."""
     ranges: dict[Column, Counter[IntervalSet]] = {}
     joins: Counter[str] = Counter()
+    filters: Counter[frozenset[tuple[Column, IntervalSet]]] = Counter()
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
                 whole = all_of(normalize(predicate) for predicate in use.predicates)
-                for column, wanted in bounds_of(whole).items():
+                bounds = bounds_of(whole)
+                for column, wanted in bounds.items():
                     ranges.setdefault(column, Counter())[wanted] += query.count
+                if bounds:
+                    filters[frozenset(bounds.items())] += query.count
         for join in query.joins:
             for name, column_name in (join.left, join.right):
                 if name == table:
                     joins[column_name] += query.count
-    return Asked(ranges, joins)
+    return Asked(ranges, joins, filters)
 
 
 def bounds_of(formula: Formula) -> dict[Column, IntervalSet]:

@@ -1,0 +1,64 @@
+"""What a log asks of a column, and of some partitions of a table: what synopses are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.predicate import Column, DataType, IntervalSet, Within
+from sidestep.store.blockgroups import BlockGroup
+from sidestep.synopsis.coderanges import CodeRanges, code_ranges
+from sidestep.synopsis.codes import Coding
+from sidestep.synopsis.partition import partition_values
+from sidestep.workload.asked import Asked
+
+MOST_QUERIES = 200
+
+
+def asked_sets(asked: Asked, name: str, type: DataType) -> list[tuple[IntervalSet, int]]:
+    """The sets of values that queries ask of a column of this type, most frequent first."""
+    sets = [
+        pair
+        for column, found in asked.ranges.items()
+        if (column.name, column.type) == (name, type)
+        for pair in found.items()
+    ]
+    return sorted(sets, key=lambda pair: -pair[1])
+
+
+def popular_sets(asked: Asked, columns: Mapping[str, DataType]) -> dict[str, list[tuple[IntervalSet, float]]]:
+    """What is asked of each column, by which global range tables keep apart what is popular."""
+    return {
+        of: [(ranges, float(count)) for ranges, count in asked_sets(asked, of, type)] for of, type in columns.items()
+    }
+
+
+def known_sets(sets: Sequence[tuple[IntervalSet, int]], coding: Coding) -> dict[IntervalSet, CodeRanges]:
+    """The sets that queries are judged by, most frequent first, as codes."""
+    found = {ranges: code_ranges(ranges, coding) for ranges, _ in sets[:MOST_QUERIES]}
+    return {ranges: codes for ranges, codes in found.items() if codes is not None}
+
+
+def asked_of_groups(
+    asked: Asked, column: Column, place: Mapping[IntervalSet, int], groups: Sequence[BlockGroup]
+) -> npt.NDArray[np.float64]:
+    """How often each set of values is asked of each group: a query that picks partitions asks of those alone."""
+    partitions = [dict(partition) for group in groups for partition in group.partitions]
+    number = np.arange(len(partitions), dtype=np.int32)
+    begins = np.cumsum([0, *(len(group.partitions) for group in groups)])
+    found = np.zeros((len(groups), len(place)))
+    for bounds, count in asked.filters.items():
+        wanted = dict(bounds)
+        if wanted.get(column) not in place:
+            continue
+        asks = np.ones(len(partitions))
+        for other, ranges in wanted.items():
+            if other.name in partitions[0]:
+                texts = {other.name: [each.get(other.name) for each in partitions]}
+                answer = partition_values({other.name: other.type}, texts, number).can_satisfy(Within(other, ranges))
+                asks = asks if answer is None else asks * answer
+        means = np.add.reduceat(asks, begins[:-1]) / np.diff(begins)
+        found[:, place[wanted[column]]] += count * means
+    return found
