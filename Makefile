@@ -33,6 +33,10 @@ test: lint types ## lint, types, and every test: those on Spark beside the other
 test-fast: setup ## the tests that need no Spark
 	$(PY) -m pytest -m "not spark" $(ARGS)
 
+.PHONY: test-tpc
+test-tpc: setup ## all queries of TPC-H and TPC-DS, on = off, at scale factor SF (1; long)
+	TPC_SF=$(or $(SF),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/test_tpch.py tests/spark/test_tpcds.py $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff: rules and formatting
 	$(PY) -m ruff check

@@ -138,7 +138,7 @@ def cut_table(title: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
     names = (*VARIANTS, NAIVE)
     table = Table(title=title)
     for heading in ("", *names):
-        table.add_column(heading, justify="right" if heading else "left")
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=not heading)
     for name, cuts in rows.items():
         empty = f" ({cuts['proven empty']:.0f} proven empty)" if cuts.get("proven empty") else ""
         table.add_row(f"{name}{empty}", *(f"{cuts[variant]:.2f}" for variant in names))

@@ -40,6 +40,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what of Spark's own savings tests found to be given up, and for what."""
+    found = [
+        value
+        for report in terminalreporter.getreports("passed")
+        for kind, value in report.user_properties
+        if kind == "lost" and report.when == "call"
+    ]
+    if found:
+        terminalreporter.section("savings of Spark's own that skipping gave up, each for fewer rows read")
+        for line in found:
+            terminalreporter.write_line(str(line))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the run; a test that changes its settings puts them back."""
@@ -50,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log.write_text(_QUIET_LOG)
     java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -Dderby.system.home={home}"
     options = {
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": os.environ.get("TEST_MEMORY", "2g"),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": java_options,

@@ -1,6 +1,6 @@
 """All of TPC-DS with skipping on and off: the same rows, and none of Spark's own savings lost.
 
-On the least data there is; ``TPCDS_SF=1 make test ARGS="tests/spark/test_tpcds.py --timeout=0"`` takes more.
+On the least data there is; ``make test-tpc SF=1`` takes more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import pytest
 import sidestep
 from bench.tpcds import TABLES, make_tpcds, queries, register
 from bench.tpcds_layout import make_tuned
+from tests.spark.savings import check_savings
 from tests.spark.tables import settings, switched_off
 
-SAVINGS = ("ReusedExchange", "ReusedSubquery", "dynamicpruning")
 TEXTS = queries()
-
-
-SF = float(os.environ.get("TPCDS_SF", "0.01"))
+SF = float(os.environ.get("TPC_SF", "0.01"))
 
 # The queries are long and the least data is small: to compile them would take most of the time.
 QUICK = {
@@ -49,18 +47,13 @@ def tpcds(spark, tmp_path_factory):
         spark.catalog.dropTempView(table)
 
 
-def savings(df) -> dict[str, int]:
-    plan = df._jdf.queryExecution().executedPlan().toString().split("== Initial Plan ==")[0]
-    return {name: len(re.findall(name, plan)) for name in SAVINGS}
-
-
 def comparable(rows) -> Counter[tuple[object, ...]]:
     """Rows in any order: ties have none. Sums of doubles differ in the last digits with the order of addition."""
     return Counter(tuple(round(v, 4) if isinstance(v, Decimal | float) else v for v in row) for row in rows)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_query_gives_the_same_and_loses_no_reuse(tpcds, enabled, name):
+def test_a_query_gives_the_same_and_loses_no_reuse(tpcds, enabled, name, record_property):
     # Which of several equal rows come within a limit is not said, so all are asked for.
     text = re.sub(r"\bLIMIT\s+\d+\s*$", "", TEXTS[name], flags=re.IGNORECASE)
     with switched_off(tpcds):
@@ -68,10 +61,7 @@ def test_a_query_gives_the_same_and_loses_no_reuse(tpcds, enabled, name):
         expected = comparable(off.collect())
     on = tpcds.sql(text)
     assert comparable(on.collect()) == expected
-    without, with_skipping = savings(off), savings(on)
-    if any(with_skipping[what] < without[what] for what in SAVINGS):
-        # Two copies may be left with so different parts that each on its own reads less.
-        assert sidestep.metrics(on).bytes < sidestep.metrics(off).bytes, (without, with_skipping)
+    check_savings(f"TPC-DS {name}", off, on, record_property)
 
 
 def test_a_year_skips_sales_of_others(tpcds, enabled):
