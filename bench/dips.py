@@ -33,7 +33,10 @@ PARTS = ("tpch", "tpcds", "job", "time", "plan")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=0.1, help="TPC-H scale factor; cuts depend on blocks, hardly on it")
     parser.add_argument("--tpcds-sf", type=float, default=1.0, help="TPC-DS scale factor, for InputCut")
-    parser.add_argument("--time-sf", type=float, default=1.0, help="TPC-DS scale factor, for run and planning times")
+    parser.add_argument(
+        "--time-sf", type=float, default=20.0, help="TPC-DS scale factor, for run times; below 10 Spark's own are most"
+    )
+    parser.add_argument("--plan-sf", type=float, default=1.0, help="TPC-DS scale factor, for planning times")
     parser.add_argument("--blocks", type=int, default=1_000, help="blocks of the largest table, for InputCut")
     parser.add_argument("--time-blocks", type=int, default=500, help="blocks of store_sales, for run times")
     parser.add_argument("--plan-files", type=int, default=1_000, help="files of store_sales, for planning times")
@@ -42,10 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=10, help="the first; the data's set-up was chosen by 0 to 3")
     parser.add_argument("--layouts", type=int, default=3, help="how many layouts sorted by random columns")
     parser.add_argument("--queries", type=int, default=50, help="so many of the paper's 50 TPC-DS queries are run")
-    parser.add_argument("--runs", type=int, default=3, help="timed runs of each, after one that is not")
+    parser.add_argument("--runs", type=int, default=1, help="timed runs of each, after one that is not")
+    parser.add_argument("--plan-runs", type=int, default=3, help="times that each is planned, after one that is not")
     parser.add_argument("--parts", default=",".join(PARTS), help="which of these to do")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--memory", default="6g", help="of Spark's driver")
+    parser.add_argument("--memory", default="10g", help="of Spark's driver")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
 
 
@@ -76,10 +80,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         figures[f"inputcut_{name.lower().replace('-', '')}"] = {kind: medians(runs) for kind, runs in found.items()}
         figures[f"cuts_{name.lower().replace('-', '')}"] = {kind: runs[0] for kind, runs in found.items()}
     if "time" in parts:
-        timed = Timed(spark, args, journal, say)
+        timed = Timed(spark, args, args.time_sf, journal, say)
         figures["tpcds"] = time_figures(console, timed.run(), timed.eligible())
     if "plan" in parts:
-        added = [ms for each in Timed(spark, args, journal, say).plan_ms().values() for ms in each]
+        timed = Timed(spark, args, args.plan_sf, journal, say)
+        added = [ms for each in timed.plan_ms().values() for ms in each]
         figures["plan_ms"] = {"p50": float(np.percentile(added, 50)), "p95": float(np.percentile(added, 95))}
         console.print(
             f"planning: sidestep adds {figures['plan_ms']['p50']:.1f} ms, p95 {figures['plan_ms']['p95']:.1f}"

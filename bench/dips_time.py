@@ -34,9 +34,11 @@ def induced_on(spark: SparkSession, induced: bool = True) -> Enabled:
 class Timed:
     """The chosen queries over TPC-DS as it was generated, in files of ordinary size, and in the tuned layout."""
 
-    def __init__(self, spark: SparkSession, args: argparse.Namespace, journal: Journal, say: Callable[[str], None]):
-        self.spark, self.args, self.journal, self.say = spark, args, journal, say
-        self.ordinary = make_tpcds(args.data, args.time_sf)
+    def __init__(
+        self, spark: SparkSession, args: argparse.Namespace, sf: float, journal: Journal, say: Callable[[str], None]
+    ) -> None:
+        self.spark, self.args, self.sf, self.journal, self.say = spark, args, sf, journal, say
+        self.ordinary = make_tpcds(args.data, sf)
         every = {name: text for name, text in queries().items() if int(name[1:]) in CHOSEN}
         self.texts = dict(list(every.items())[: args.queries])
 
@@ -68,7 +70,7 @@ class Timed:
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Each query in turns on the ordinary files, and on the tuned ones with sidestep off and on."""
-        sizes = f"{self.args.time_sf:g} {self.args.time_blocks} {self.args.runs}"
+        sizes = f"{self.sf:g} {self.args.time_blocks} {self.args.runs}"
         done = {name: f"timed {sizes} {name}" for name in self.texts}
         if all(key in self.journal for key in done.values()):
             return {name: self.journal.once(key, dict) for name, key in done.items()}
@@ -117,7 +119,7 @@ class Timed:
 
     def plan_ms(self) -> dict[str, list[float]]:
         """For each query what sidestep adds to its planning, in milliseconds, with many files in the large tables."""
-        key = f"plan ms {self.args.time_sf:g} {self.args.plan_files} {self.args.runs}"
+        key = f"plan ms {self.sf:g} {self.args.plan_files} {self.args.plan_runs}"
         if key in self.journal:
             return dict(self.journal.once(key, dict))
         tables = self.tables(self.tuned(self.args.plan_files))
@@ -125,7 +127,7 @@ class Timed:
         with induced_on(self.spark) as state:
             use(tables)
             for name, text in self.texts.items():
-                on, off = in_turns(self.spark, state, text, self.args.runs, lambda: None)
+                on, off = in_turns(self.spark, state, text, self.args.plan_runs, lambda: None)
                 added[name] = [mine - base for mine, base in zip(on, off, strict=True)]
             self.spark.conf.unset("spark.sidestep.enabled")
         return dict(self.journal.once(key, lambda: added))

@@ -118,3 +118,12 @@ def test_the_benchmark_ends_with_its_figures(spark, tmp_path, capsys):
         assert cuts[BEST] >= cuts[PREDICATES] * 0.999
     assert set(FAVOURABLE) <= last["cuts_tpch"].keys()
     assert last["inputcut_job"]["natural"][BEST] >= last["inputcut_job"]["natural"][PREDICATES]
+
+
+def test_run_and_planning_times_have_figures(spark, tmp_path, capsys):
+    sizes = ["--time-sf", "0.01", "--plan-sf", "0.01", "--time-blocks", "8", "--plan-files", "4", "--queries", "1"]
+    assert main(["dips", *sizes, "--parts", "time,plan", "--plan-runs", "1", "--data", str(tmp_path)]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last["tpcds"].keys() >= {"share_third", "median_speedup", "eligible"}
+    assert last["tpcds"]["queries"]["q1"]["same"]
+    assert last["plan_ms"].keys() == {"p50", "p95"}
