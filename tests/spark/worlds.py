@@ -158,8 +158,11 @@ class Writer:
             if kind == other or (kind in NUMBERS and other in NUMBERS and self.rng.random() < 0.3)
         ]
 
-    def on(self, left: Relation, right: Relation) -> str:
+    def on(self, left: Relation, right: Relation) -> str | None:
+        """A condition between two relations; none if they have no columns that can be compared."""
         pairs = self.pairs(left.columns, right.columns)
+        if not pairs:
+            return None
         conditions = []
         for number in range(1 + int(self.rng.random() < 0.3)):
             a, b = self.pick(pairs)
@@ -172,14 +175,18 @@ class Writer:
         return " AND ".join(conditions)
 
     def join(self, left: Relation, right: Relation) -> Relation:
-        kind = self.pick(KINDS)
-        text = f"SELECT * FROM ({left.sql}) {kind} JOIN ({right.sql}) ON {self.on(left, right)}"
+        kind, on = self.pick(KINDS), self.on(left, right)
+        if on is None:
+            return left
+        text = f"SELECT * FROM ({left.sql}) {kind} JOIN ({right.sql}) ON {on}"
         columns = left.columns if kind in ("LEFT SEMI", "LEFT ANTI") else {**left.columns, **right.columns}
         return Relation(text, columns)
 
     def within(self, outer: Relation, inner: Relation) -> Relation:
-        word = self.pick(["EXISTS", "NOT EXISTS"])
-        found = f"{word} (SELECT 1 FROM ({inner.sql}) WHERE {self.on(outer, inner)})"
+        word, on = self.pick(["EXISTS", "NOT EXISTS"]), self.on(outer, inner)
+        if on is None:
+            return outer
+        found = f"{word} (SELECT 1 FROM ({inner.sql}) WHERE {on})"
         either = f" OR {self.condition(outer.columns)}" if self.rng.random() < 0.3 else ""
         return Relation(f"SELECT * FROM ({outer.sql}) WHERE ({found}{either})", outer.columns)
 
@@ -193,7 +200,8 @@ class Writer:
         )
 
     def united(self, left: Relation, right: Relation) -> Relation:
-        pairs = list(dict.fromkeys(self.pick(self.pairs(left.columns, right.columns)) for _ in range(2)))
+        found = (self.pairs(left.columns, right.columns) for _ in range(2))
+        pairs = list(dict.fromkeys(self.pick(pairs) for pairs in found if pairs))
         pairs = [(a, b) for a, b in pairs if left.columns[a] == right.columns[b]]
         if not pairs:
             return left

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -227,6 +228,15 @@ def test_tables_whose_partitions_are_alike_are_one_group(tmp_path: Path) -> None
     assert not choose_recipes(read_snapshot(tmp_path / "alike"), COLUMNS, budget=10_000).recipes["id"].groups
     write_parquet(tmp_path / "single" / "f.parquet", {"id": [1, 2**40]})
     assert block_groups(sample_blocks(read_snapshot(tmp_path / "single")), {}) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"budget": 10_000}, {"asked": Asked()}], ids=["default", "budget", "log"])
+def test_a_table_of_empty_and_broken_files_has_zone_maps_alone(tmp_path: Path, options: dict[str, Any]) -> None:
+    for number in range(2):
+        write_parquet(tmp_path / f"{number}.parquet", {"x": pa.array([], pa.int64())})
+    (tmp_path / "2.parquet").write_bytes(b"PAR1 no more")
+    choice = choose_recipes(read_snapshot(tmp_path), {"x": LONG}, **options)
+    assert choice.recipes == {"x": Recipe()}
 
 
 def test_a_column_has_one_global_range_table() -> None:

@@ -20,9 +20,13 @@ def gathered(
 
     >>> gathered([(0.0, 1.0), (5.0, 1.0), (0.5, 1.2), (5.2, 0.9), (20.0, 0.0)], 8)
     [0, 1, 0, 1, 2]
+    >>> gathered([], 8)
+    []
     >>> gathered([(0.0,), (5.0,), (5.2,), (20.0,)], 8, lambda members: len(members) > 1)
     [0, 0, 0, 0]
     """
+    if not points:
+        return []
     places = np.array(points, dtype=np.float64).reshape(len(points), -1)
     apart = np.abs(places[:, np.newaxis] - places[np.newaxis]).max(axis=2, initial=0.0)
     np.fill_diagonal(apart, np.inf)
