@@ -83,8 +83,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         timed = Timed(spark, args, args.time_sf, journal, say)
         figures["tpcds"] = time_figures(console, timed.run(), timed.eligible())
     if "plan" in parts:
-        timed = Timed(spark, args, args.plan_sf, journal, say)
-        by_query = timed.plan_ms()
+        by_query = Timed(spark, args, args.plan_sf, journal, say).plan_ms()
         added = [ms for each in by_query.values() for ms in each]
         figures["plan_ms"] = {"p50": float(np.percentile(added, 50)), "p95": float(np.percentile(added, 95))}
         figures["plan_ms_of_queries"] = {name: round(statistics.median(each), 2) for name, each in by_query.items()}

@@ -80,8 +80,8 @@ class Timed:
         self.spark.conf.set("spark.sql.shuffle.partitions", str(4 * self.spark.sparkContext.defaultParallelism))
         with induced_on(self.spark):
             for text in list(self.texts.values())[:WARM]:
-                for side in sides:
-                    self._collect(text, *sides[side])
+                for tables, skipping in sides.values():
+                    self._collect(text, tables, skipping)
             for name, text in self.texts.items():
                 figures = self.journal.once(done[name], partial(self._race, text, sides))
                 seconds = ", ".join(f"{side} {took:.2f} s" for side, took in figures["seconds"].items())

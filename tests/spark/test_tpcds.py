@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from decimal import Decimal
 
 import pytest
 
 import sidestep
+from bench.dips_time import comparable
 from bench.tpcds import TABLES, make_tpcds, queries, register
 from bench.tpcds_layout import make_tuned
 from tests.spark.savings import check_savings
@@ -45,11 +44,6 @@ def tpcds(spark, tmp_path_factory):
         yield spark
     for table in TABLES:
         spark.catalog.dropTempView(table)
-
-
-def comparable(rows) -> Counter[tuple[object, ...]]:
-    """Rows in any order: ties have none. Sums of doubles differ in the last digits with the order of addition."""
-    return Counter(tuple(round(v, 4) if isinstance(v, Decimal | float) else v for v in row) for row in rows)
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -11,6 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sidestep.predicate import Column, DataType, IntervalSet, Within
+from sidestep.store import TableIndex, block_summaries, read_snapshot
+from sidestep.synopsis.skip import kept_blocks
+
 LONG_X = [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]
 
 
@@ -57,3 +61,18 @@ def write_delta_log(
     log = root / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     (log / f"{version:020d}.json").write_text("\n".join(json.dumps(action) for action in actions))
+
+
+def index_rows(root: Path, columns: dict[str, DataType]) -> list[pa.Table]:
+    snapshot = read_snapshot(root)
+    found = [block_summaries(snapshot.root, file, columns) for file in snapshot.files]
+    return [each for each in found if each is not None]
+
+
+def kept(index: TableIndex, column: str, type: DataType, *values: Any) -> list[tuple[str, int]]:
+    """The blocks that may hold one of the values, as (path, row group)."""
+    ranges = IntervalSet.points(type, values)
+    mask = kept_blocks(index.catalog({column: type}), Within(Column(column, type), ranges))
+    paths = index.files["path"].to_pylist()
+    files, groups = index.map.file_of_block[mask], index.map.row_group[mask]
+    return sorted((paths[file], int(group)) for file, group in zip(files, groups, strict=True))
