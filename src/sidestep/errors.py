@@ -21,3 +21,11 @@ class DamagedFile(SidestepError):
 
 class SidestepWarning(UserWarning):
     """Something was left out (an index file, a column), so less may be skipped; results stay right."""
+
+
+class Conflict(SidestepError):
+    """Others changed what this write was based on. Nothing was committed; the work may be done again."""
+
+
+class UnusableIndexFile(SidestepError):
+    """An index file that has to be left out; the message says why."""

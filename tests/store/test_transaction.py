@@ -18,13 +18,13 @@ from deltalake.schema import PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.errors import Conflict, SidestepError, UnsupportedTable
 from sidestep.store import logentry, transaction
 from sidestep.store.blockcolumn import has_block_column, with_block_column
 from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.files import Location, locate
 from sidestep.store.snapshot import read_snapshot
-from sidestep.store.transaction import AddedFile, Conflict, check_writable, commit, with_retries
+from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from tests.store.tables import LONG_X, write_delta_log
 
 LONGS = pa.schema([("x", pa.int64())])

@@ -9,15 +9,17 @@ from html import escape
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.filesize import decimal
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from sidestep.prune.drawing import dip_rows, svg
 from sidestep.prune.induced import Induced
+from sidestep.render import as_text, counted, size_text
 
 DIPS = "What joins induce"
+
+
 DIP_FIELDS = ("from", "to", "says", "when", "blocks removed")
 
 
@@ -281,28 +283,3 @@ def _html_share(text: str, less: bool) -> str:
 
 def _html_effect(text: str, skips: bool) -> str:
     return f"<td style='text-align:left;{'color:green' if skips else 'opacity:.7'}'>{escape(text)}</td>"
-
-
-def counted(count: int, thing: str) -> str:
-    """
-    >>> counted(1, "file"), counted(2000, "file")
-    ('1 file', '2,000 files')
-    """
-    return f"{count:,} {thing}{'s' * (count != 1)}"
-
-
-def as_text(what: RenderableType) -> str:
-    """What rich would print, without colour."""
-    console = Console(width=120, color_system=None)
-    with console.capture() as capture:
-        console.print(what)
-    return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
-
-
-def size_text(size: int) -> str:
-    """A number of bytes for people.
-
-    >>> size_text(1536)
-    '1.5 kB'
-    """
-    return decimal(size)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
+from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockmaking import new_blocks
@@ -35,7 +35,7 @@ from sidestep.store.index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.logentry import foreign_types
 from sidestep.store.recipes import RecipeChoice, choose_recipes
-from sidestep.store.transaction import AddedFile, Conflict, check_writable, commit, with_retries
+from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from sidestep.synopsis.making import Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.asked import Asked, asked_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sidestep.prune.report import counted
+from sidestep.render import counted
 from sidestep.spark.featurize import CheckedFeatures, LeftOut
 from sidestep.spark.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds

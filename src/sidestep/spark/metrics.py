@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from rich import box
 from rich.table import Table
 
-from sidestep.prune.report import as_text, size_text
+from sidestep.render import as_text, size_text
 from sidestep.spark.bridge import Bridge
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.types import StructType
 
-from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
+from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.blockmaking import more_blocks
 from sidestep.spark.blockwriter import RESERVED, BlockTarget, WrittenFile
@@ -29,7 +29,7 @@ from sidestep.store.delta import is_delta, read_delta
 from sidestep.store.features import load_features, save_features
 from sidestep.store.files import delete
 from sidestep.store.layoutfile import LayoutSpec, load_layout
-from sidestep.store.transaction import AddedFile, Conflict, commit
+from sidestep.store.transaction import AddedFile, commit
 from sidestep.store.writable import check_writable
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.featureset import FeatureSet

@@ -21,14 +21,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidestep._version import __version__
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, UnusableIndexFile
 from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.store.files import Location, list_names, locate, open_file, write_once
 from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1
+
+
 FOLDER = "_sidestep"
+
+
 _NAME = re.compile(r"_index-(\d{8})-[0-9a-f]{32}\.sidestep")
 """Parquet, but not by name: a glob such as ``table/*`` makes the index folder itself one that is read. Spark then
 passes over names with a leading underscore, and others over names that do not end in ``.parquet``."""
@@ -157,10 +161,6 @@ def _encoding(name: str, blocks: pa.Table) -> str | None:
     if len(blocks) > 16 and len(np.unique(blocks[name].drop_null().to_numpy())) * 4 < len(blocks):
         return None
     return "BYTE_STREAM_SPLIT" if pa.types.is_floating(type) else "DELTA_BINARY_PACKED"
-
-
-class UnusableIndexFile(SidestepError):
-    """An index file that has to be left out; the message says why."""
 
 
 def open_index_file(location: Location) -> tuple[IndexFile, pa.Table]:

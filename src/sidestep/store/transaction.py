@@ -35,7 +35,7 @@ from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, SchemaMismatchError
 
-from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.errors import Conflict, SidestepError, SidestepWarning
 from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.delta import is_delta, read_delta
 from sidestep.store.files import Location, locate
@@ -52,16 +52,17 @@ from sidestep.store.writable import check_writable, refuse_unwritable
 
 ATTEMPTS = 100
 """How often a commit runs after other writers' commits that do not concern it."""
+
+
 REDONE = 5
 """How often a whole piece of work is done again because others changed what it had read."""
+
+
 CHECKPOINT_EVERY = 100
 """Versions between two checkpoints where the table does not say: what deltalake does."""
 
+
 Result = TypeVar("Result")
-
-
-class Conflict(SidestepError):
-    """Others changed what this write was based on. Nothing was committed; the work may be done again."""
 
 
 def commit(
