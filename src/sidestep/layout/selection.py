@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sidestep.layout.demand import Demand, Demands, Range, folded, is_ranged
 from sidestep.layout.vectors import Bits
 from sidestep.predicate import IntervalSet
+from sidestep.predicate.formula import necessary_ranges
 from sidestep.workload import Augmented, Feature, Miner, Options, TableWorkload, closed_sets, subsumed_by
-from sidestep.workload.canonical import necessary_ranges
 from sidestep.workload.features import PredicateSet, predicate_sets
 
 SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)

@@ -13,7 +13,10 @@ from typing import TypeAlias
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.predicate.nodes import Column, Opaque
+from sidestep.predicate.nodes import (
+    Column,
+    Opaque,
+)
 
 Relation: TypeAlias = OneOf["<", "<=", "=", "<>"]
 
@@ -82,7 +85,10 @@ class Any:
 
 Formula = All | Any | Atom
 
+
 HOLDS_ALWAYS = All(())
+
+
 HOLDS_NEVER = Any(())
 
 
@@ -178,3 +184,47 @@ def _rebuilt(kind: type[All] | type[Any], flat: list[Formula], ranges: dict[Colu
             if all(a.opaque.identified for a in atoms(child) if isinstance(a, Holds)):
                 seen.add(child)
     return kept[0] if len(kept) == 1 else kind(tuple(kept))
+
+
+Names: TypeAlias = frozenset[str]
+
+
+def names_in(formula: Formula) -> Names:
+    """The names of the columns that a formula speaks of."""
+    return frozenset(column.name for atom in atoms(formula) for column in columns_of_atom(atom))
+
+
+def columns_of_atom(atom: Atom) -> tuple[Column, ...]:
+    """The columns that one atom speaks of."""
+    match atom:
+        case Compares(left=left, right=right):
+            return (left, right)
+        case Holds(opaque=opaque):
+            return opaque.columns
+        case Within(column=column) | Null(column=column) | Matches(column=column):
+            return (column,)
+
+
+def necessary_ranges(formula: Formula) -> dict[Column, IntervalSet]:
+    """For each column that every way to make the formula hold restricts: the values it may have.
+
+    >>> from sidestep.predicate import INTEGER, compare, conjunction, disjunction, sql
+    >>> a, b = Column("a", INTEGER), Column("b", INTEGER)
+    >>> both = disjunction(conjunction(compare(a, "=", 1), compare(b, "=", 2)), compare(a, "=", 7))
+    >>> [sql(Within(column, ranges)) for column, ranges in necessary_ranges(normalize(both)).items()]
+    ['a IN (1, 7)']
+    """
+    match formula:
+        case Within(column=column, ranges=ranges):
+            return {column: ranges}
+        case All(children=children):
+            found: dict[Column, IntervalSet] = {}
+            for child in children:
+                for column, ranges in necessary_ranges(child).items():
+                    found[column] = found[column].intersect(ranges) if column in found else ranges
+            return found
+        case Any(children=children) if children:
+            ways = [necessary_ranges(child) for child in children]
+            shared = [column for column in ways[0] if all(column in way for way in ways)]
+            return {column: IntervalSet.united(column.type, [way[column] for way in ways]) for column in shared}
+    return {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sidestep.predicate.types import BOOLEAN, DataType, Kind, Value, checked
+from sidestep.predicate.types import BOOLEAN, DataType, Kind, Value, checked, sort_key
 
 
 class Op(Enum):
@@ -210,8 +210,13 @@ class Not:
 Predicate = Comparison | In | Match | IsNull | Opaque | And | Or | Not | Column | Literal
 """A boolean expression; a bare boolean column or literal (TRUE, FALSE, NULL) is one too."""
 
+
 TRUE = Literal(True, BOOLEAN)
+
+
 FALSE = Literal(False, BOOLEAN)
+
+
 NULL = Literal(None, BOOLEAN)
 
 
@@ -239,3 +244,25 @@ def opened(kind: type[And] | type[Or], predicate: Predicate) -> Iterator[Predica
             pending.extend(reversed(part.children))
         else:
             yield part
+
+
+def compare_values(op: Op, left: Value | None, right: Value | None) -> bool | None:
+    """Spark's comparison of two constants."""
+    if op is Op.NULL_SAFE:
+        if left is None or right is None:
+            return left is right
+        return sort_key(left) == sort_key(right)
+    if left is None or right is None:
+        return None
+    a, b = sort_key(left), sort_key(right)
+    match op:
+        case Op.EQ:
+            return a == b
+        case Op.LT:
+            return a < b
+        case Op.LE:
+            return a <= b
+        case Op.GT:
+            return a > b
+        case _:
+            return a >= b

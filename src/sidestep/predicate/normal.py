@@ -42,9 +42,9 @@ from sidestep.predicate.nodes import (
     Operand,
     Or,
     Predicate,
+    compare_values,
     opened,
 )
-from sidestep.predicate.oracle import compare_values
 from sidestep.predicate.serial import to_dict
 from sidestep.predicate.text import sql
 from sidestep.predicate.types import FLOATING, DataType, Kind, Value

@@ -22,11 +22,13 @@ from sidestep.predicate.nodes import (
     Operand,
     Or,
     Predicate,
+    compare_values,
 )
 from sidestep.predicate.types import Value, checked, sort_key
 
 Row = Mapping[str, Value | None]
 """A value per column name, held as its type wants it; None is NULL."""
+
 
 Resolver = Callable[[Opaque, Row], bool | None]
 """The value of an opaque predicate on a row."""
@@ -91,28 +93,6 @@ def holds(formula: Formula, row: Row, opaque: Resolver | None = None) -> bool:
         case Holds(opaque=predicate, value=value):
             return opaque is None or opaque(predicate, row) is value
     raise TypeError(f"{formula!r} is not a formula.")
-
-
-def compare_values(op: Op, left: Value | None, right: Value | None) -> bool | None:
-    """Spark's comparison of two constants."""
-    if op is Op.NULL_SAFE:
-        if left is None or right is None:
-            return left is right
-        return sort_key(left) == sort_key(right)
-    if left is None or right is None:
-        return None
-    a, b = sort_key(left), sort_key(right)
-    match op:
-        case Op.EQ:
-            return a == b
-        case Op.LT:
-            return a < b
-        case Op.LE:
-            return a <= b
-        case Op.GT:
-            return a > b
-        case _:
-            return a >= b
 
 
 def _value(operand: Operand, row: Row) -> Value | None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sidestep.predicate.formula import All, Any, Formula, Within, all_of, within
+from sidestep.predicate.formula import All, Any, Formula, Names, Within, all_of, names_in, within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.synopsis.subsumption import Names, names_in
 from sidestep.synopsis.union import Statement, UnionVectors
 
 _MOST_LISTED = 1_000

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms
+from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms, names_in
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.stored import Mask
-from sidestep.synopsis.subsumption import names_in
 from sidestep.synopsis.union import UnionVectors
 
 _MOST_NAMED = 2

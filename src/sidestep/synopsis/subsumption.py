@@ -9,14 +9,19 @@ ranges alone decide is decided by ranges; and what was found is remembered by th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
-from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms
+from sidestep.predicate.formula import (
+    All,
+    Any,
+    Compares,
+    Formula,
+    Names,
+    Within,
+    names_in,
+)
 from sidestep.predicate.implication import implies
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.nodes import Column
-
-Names: TypeAlias = frozenset[str]
 
 _MOST_REMEMBERED = 4_096
 
@@ -68,22 +73,6 @@ class Subsumption:
             found = frozenset(number for number, part in parts if _implies(said, part))
             self._remembered[key] = found
         return found
-
-
-def names_in(formula: Formula) -> Names:
-    """The names of the columns that a formula speaks of."""
-    return frozenset(column.name for atom in atoms(formula) for column in columns_of_atom(atom))
-
-
-def columns_of_atom(atom: Atom) -> tuple[Column, ...]:
-    """The columns that one atom speaks of."""
-    match atom:
-        case Compares(left=left, right=right):
-            return (left, right)
-        case Holds(opaque=opaque):
-            return opaque.columns
-        case Within(column=column) | Null(column=column) | Matches(column=column):
-            return (column,)
 
 
 def _about(names: Names, said: list[tuple[Formula, Names]]) -> Formula | None:

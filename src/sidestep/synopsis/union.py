@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.predicate.formula import Any, Formula, Matches, Within, atoms
+from sidestep.predicate.formula import Any, Formula, Matches, Names, Within, atoms, columns_of_atom, names_in
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import Column
 from sidestep.synopsis.stored import Mask
-from sidestep.synopsis.subsumption import Names, Subsumption, columns_of_atom, names_in
+from sidestep.synopsis.subsumption import Subsumption
 
 MOST_REMEMBERED = 4_096
 """So many formulas' answers are kept; beyond that all are forgotten."""

@@ -11,9 +11,7 @@ from sidestep.predicate import (
     FALSE,
     HOLDS_ALWAYS,
     TRUE,
-    All,
     And,
-    Any,
     Cast,
     Column,
     Comparison,
@@ -31,7 +29,6 @@ from sidestep.predicate import (
     Opaque,
     Or,
     Predicate,
-    Within,
     all_of,
     any_of,
     atoms,
@@ -43,6 +40,8 @@ from sidestep.predicate.columns import columns_of
 from sidestep.predicate.nodes import opened
 
 _OPPOSITE = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
+
+
 _FLOATING = frozenset({Kind.FLOAT, Kind.DOUBLE})
 
 
@@ -100,6 +99,8 @@ def _key(predicate: Predicate) -> str:
 
 
 _key_of_small = lru_cache(maxsize=20_000)(_key)
+
+
 _formula_of_small = lru_cache(maxsize=20_000)(normalize)
 
 
@@ -130,31 +131,6 @@ def _bounds(column: Column, interval: Interval) -> tuple[Predicate, ...]:
     if interval.high is not None:
         found.append(Comparison(Op.LE if interval.high_closed else Op.LT, column, Literal(interval.high, column.type)))
     return tuple(found)
-
-
-def necessary_ranges(formula: Formula) -> dict[Column, IntervalSet]:
-    """For each column that every way to make the formula hold restricts: the values it may have.
-
-    >>> from sidestep.predicate import INTEGER, compare, conjunction, disjunction, sql
-    >>> a, b = Column("a", INTEGER), Column("b", INTEGER)
-    >>> both = disjunction(conjunction(compare(a, "=", 1), compare(b, "=", 2)), compare(a, "=", 7))
-    >>> [sql(Within(column, ranges)) for column, ranges in necessary_ranges(normalize(both)).items()]
-    ['a IN (1, 7)']
-    """
-    match formula:
-        case Within(column=column, ranges=ranges):
-            return {column: ranges}
-        case All(children=children):
-            found: dict[Column, IntervalSet] = {}
-            for child in children:
-                for column, ranges in necessary_ranges(child).items():
-                    found[column] = found[column].intersect(ranges) if column in found else ranges
-            return found
-        case Any(children=children) if children:
-            ways = [necessary_ranges(child) for child in children]
-            shared = [column for column in ways[0] if all(column in way for way in ways)]
-            return {column: IntervalSet.united(column.type, [way[column] for way in ways]) for column in shared}
-    return {}
 
 
 def _spelled(predicate: Predicate, value: bool) -> Predicate:

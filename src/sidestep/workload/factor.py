@@ -30,8 +30,9 @@ from sidestep.predicate import (
     implies,
     unsatisfiable,
 )
+from sidestep.predicate.formula import necessary_ranges
 from sidestep.predicate.nodes import opened
-from sidestep.workload.canonical import canonical, columns_named, formula_of, key, necessary_ranges, repeatable, written
+from sidestep.workload.canonical import canonical, columns_named, formula_of, key, repeatable, written
 
 DEEPEST = 60
 """Changes between AND, OR and NOT, one inside the other, up to which a predicate is looked into."""
