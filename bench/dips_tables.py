@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from sidestep.predicate import DataType, parse_type
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.catalog import Synopsis
-from sidestep.synopsis.codes import Coding
 from sidestep.synopsis.rangeset import RangeSets, range_sets
-from sidestep.synopsis.stored import stored_type
-from sidestep.synopsis.summary import summarize
+from sidestep.synopsis.values.codes import Coding
+from sidestep.synopsis.values.forms import stored_type
+from sidestep.synopsis.values.summary import summarize
 from sidestep.synopsis.zonemap import ZoneMaps
 from sidestep.synopsis.zones import ColumnZones, column_zones
 

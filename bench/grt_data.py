@@ -19,9 +19,9 @@ import numpy as np
 
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.candidates import Profile
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes, Coding, integer_codes
 from sidestep.synopsis.grtpopularity import Popularity
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes, Coding, integer_codes
 
 CODING = Coding(LONG)
 _STEP = 1 << 30

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from bench.grt_data import CODING, absent_ids, clustered, existing_ids, short_ranges
 from bench.whole_folder import whole_folder
 from sidestep.predicate import LONG, Column, Formula, Within
-from sidestep.synopsis.coderanges import value_ranges
-from sidestep.synopsis.codes import integer_values
+from sidestep.synopsis.values.code_ranges import value_ranges
+from sidestep.synopsis.values.codes import integer_values
 
 ID = Column("id", LONG)
 PER_FILE = 25

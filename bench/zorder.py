@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sidestep.predicate import And, DataType, Formula, Kind, Predicate, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.synopsis import Catalog, kept_blocks
-from sidestep.synopsis.stored import stored_type
+from sidestep.synopsis.values.forms import stored_type
 from sidestep.synopsis.zonemap import zone_maps
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from sidestep.prune import (
 )
 from sidestep.prune.dips import TableView
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
-from sidestep.synopsis.codes import Coding
 from sidestep.synopsis.rangeset import RangeSets, range_sets
+from sidestep.synopsis.values.codes import Coding
 
 Cell = int | bool | None
 Row = dict[str, Cell]

@@ -30,8 +30,8 @@ from sidestep.predicate.types import (
     float32,
 )
 from sidestep.prune.carry import Comparand, carried, carries, common_values, compacted
-from sidestep.synopsis.coderanges import CodeRanges, joined
-from sidestep.synopsis.codes import Codes, Coding, byte_code, codes_of, float_codes, integer_codes, wide_code
+from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.codes import Codes, Coding, byte_code, codes_of, float_codes, integer_codes, wide_code
 
 MONEY, CENTS, WIDE, HUGE = decimal_type(9, 2), decimal_type(12, 4), decimal_type(25, 2), decimal_type(38, 4)
 small = st.integers(-4, 4)

@@ -36,7 +36,7 @@ from sidestep.predicate.types import (
 )
 from sidestep.store import Sources, block_summaries, read_snapshot
 from sidestep.store.calendar import DAY, GREGORIAN, STANDARD_TIME
-from sidestep.synopsis.summary import UNKNOWN, ColumnSummary
+from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
 from tests.store.tables import write_parquet
 
 SPARK_4 = {"org.apache.spark.version": "4.3.0"}

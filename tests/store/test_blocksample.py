@@ -10,7 +10,7 @@ import pyarrow as pa
 from sidestep.predicate.types import DATE, DOUBLE, INTEGER, LONG, STRING, parse_type
 from sidestep.store import read_snapshot
 from sidestep.store.blocksample import sample_blocks
-from sidestep.synopsis.codes import integer_values
+from sidestep.synopsis.values.codes import integer_values
 from tests.store.tables import write_parquet
 
 

@@ -5,7 +5,7 @@ import pytest
 from sidestep.predicate.types import Kind
 from sidestep.store.calendar import DAY, STANDARD_TIME, widen_for_calendar
 from sidestep.store.writers import Writer, writer_of
-from sidestep.synopsis.summary import ColumnSummary
+from sidestep.synopsis.values.summary import ColumnSummary
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from sidestep.synopsis.bloom import (
     false_positive_rate,
     lines_for,
 )
-from sidestep.synopsis.hashing import code_hashes, column_hashes, value_hashes
+from sidestep.synopsis.values.hashing import code_hashes, column_hashes, value_hashes
 from tests.synopsis.tables import NAMES, TYPES, arrow_array, pool
 
 

@@ -24,8 +24,8 @@ from sidestep.synopsis.candidates import (
     grouped,
     zone_map,
 )
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes, Coding
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes, Coding
 
 CODING = Coding(LONG)
 

@@ -17,8 +17,8 @@ from sidestep.errors import SidestepError
 from sidestep.predicate import types as t
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import DataType, Kind, Value, parse_type, sort_key
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges, joined, value_ranges
-from sidestep.synopsis.codes import (
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined, value_ranges
+from sidestep.synopsis.values.codes import (
     GREATEST,
     Coding,
     byte_code,

@@ -13,7 +13,6 @@ from sidestep.predicate.formula import Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import INTEGER, LONG
-from sidestep.synopsis.codes import Coding, integer_codes
 from sidestep.synopsis.gaphistogram import (
     UNCOUNTED,
     GapHistograms,
@@ -23,6 +22,7 @@ from sidestep.synopsis.gaphistogram import (
     gap_histograms_of,
 )
 from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.values.codes import Coding, integer_codes
 
 CODING = Coding(INTEGER)
 

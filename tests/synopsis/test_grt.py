@@ -14,8 +14,6 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
 from sidestep.synopsis import Catalog, grt, kept_blocks, zone_maps
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges
-from sidestep.synopsis.codes import GREATEST, Codes, Coding, codes_of, integer_codes
 from sidestep.synopsis.grt import (
     BlockBits,
     GlobalRanges,
@@ -28,6 +26,8 @@ from sidestep.synopsis.grt import (
 from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import GlobalRangeTable, encode_blocks
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes
 
 CODING = Coding(INTEGER)
 

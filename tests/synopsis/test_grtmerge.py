@@ -16,11 +16,11 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG
 from sidestep.synopsis import grtmerge
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes, Coding, integer_codes, integer_values
 from sidestep.synopsis.grtmerge import cost, merge, places, used, users
 from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
 from sidestep.synopsis.grtranges import integrate, sub_partition
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes, Coding, integer_codes, integer_values
 
 CODING = Coding(LONG)
 UNIFORM = uniform(CODING)

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from sidestep.predicate.types import LONG
-from sidestep.synopsis.blockranges import BlockRanges, block_ranges
 from sidestep.synopsis.bloom import block_filters, bloom_filter, bloom_filters
-from sidestep.synopsis.codes import Codes, Coding
-from sidestep.synopsis.hashing import code_hashes
 from sidestep.synopsis.keeping import Keeping, keeping, pass_rate
 from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges
+from sidestep.synopsis.values.codes import Codes, Coding
+from sidestep.synopsis.values.hashing import code_hashes
 
 CODING = Coding(LONG)
 EVERY = np.ones(50, dtype=np.bool_)

@@ -10,12 +10,12 @@ import pytest
 
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG, STRING, parse_type
-from sidestep.synopsis.blockranges import STORED
-from sidestep.synopsis.codes import Coding, codes_of
 from sidestep.synopsis.grt import build
 from sidestep.synopsis.making import NO_BITS, NO_FILTER, NO_RANGES, Making, block_synopses, learned
 from sidestep.synopsis.parts import table_of_parts
 from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.values.block_ranges import STORED
+from sidestep.synopsis.values.codes import Coding, codes_of
 from sidestep.synopsis.zones import ArrowColumn
 
 ALL = Recipe(range_set=2, gap_histogram=2, bloom=64, grt=8)

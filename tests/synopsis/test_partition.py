@@ -21,7 +21,7 @@ from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DataType, Value
 from sidestep.synopsis import Catalog, kept_blocks, partition_values
 from sidestep.synopsis.partition import read_partition_text
-from sidestep.synopsis.summary import UNKNOWN
+from sidestep.synopsis.values.summary import UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,6 @@ from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
-from sidestep.synopsis.blockranges import BlockRanges, block_ranges, from_column
-from sidestep.synopsis.coderanges import CodeRanges, joined, value_ranges
-from sidestep.synopsis.codes import GREATEST, Codes, Coding, codes_of, integer_codes, integer_values
 from sidestep.synopsis.rangeset import (
     RangeSets,
     compact,
@@ -30,6 +27,9 @@ from sidestep.synopsis.rangeset import (
     range_sets,
     range_sets_of,
 )
+from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges, from_column
+from sidestep.synopsis.values.code_ranges import CodeRanges, joined, value_ranges
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes, integer_values
 
 CODING = Coding(INTEGER)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sidestep.predicate import types as t
 from sidestep.predicate.types import DataType
 from sidestep.synopsis import ColumnSummary, stored_type, summarize
-from sidestep.synopsis.summary import UNKNOWN
-from sidestep.synopsis.truncate import round_down, round_up
+from sidestep.synopsis.values.forms import round_down, round_up
+from sidestep.synopsis.values.summary import UNKNOWN
 
 
 @pytest.mark.parametrize(

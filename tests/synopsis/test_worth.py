@@ -7,8 +7,8 @@ import pytest
 
 from sidestep.predicate.types import BYTE, DATE, DOUBLE, LONG, STRING, decimal_type
 from sidestep.synopsis.candidates import Profile
-from sidestep.synopsis.codes import Codes, Coding
 from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.worth import default_recipe, gap_share, key_like, usual_queries
 
 CODING = Coding(LONG)

@@ -25,9 +25,9 @@ from sidestep.predicate import Column, DataType, Interval, IntervalSet, Op, is_l
 from sidestep.predicate.casts import by_value, cast
 from sidestep.predicate.types import INTEGRAL, Kind, integer_range
 from sidestep.prune.columnranges import NOTHING
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges, value_ranges
-from sidestep.synopsis.codes import GREATEST, LEAST, Coding
-from sidestep.synopsis.stored import Form
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding
+from sidestep.synopsis.values.forms import Form
 
 MOST_CONVERTED = 64
 """Ranges whose codes must be turned into values and back are compacted to so many first: each takes microseconds."""
@@ -67,7 +67,7 @@ def carried(
     """The codes of the target's column that satisfy ``origin op target`` for some value in the ranges, or a few more.
 
     >>> from sidestep.predicate.types import INTEGER, LONG, decimal_type
-    >>> from sidestep.synopsis.codes import integer_codes
+    >>> from sidestep.synopsis.values.codes import integer_codes
     >>> a, b = Comparand(Column("a", INTEGER), LONG), Comparand(Column("b", LONG), LONG)
     >>> ends = integer_codes(np.array([3, 5]))
     >>> ranges = CodeRanges(ends[:1], ends[1:])

@@ -20,10 +20,12 @@ from sidestep.predicate import Column
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
-from sidestep.synopsis.blockranges import BlockRanges
 from sidestep.synopsis.bounds import NumberBounds
-from sidestep.synopsis.coderanges import CodeRanges, value_ranges
-from sidestep.synopsis.codes import (
+from sidestep.synopsis.gaphistogram import GapHistograms
+from sidestep.synopsis.rangeset import RangeSets
+from sidestep.synopsis.values.block_ranges import BlockRanges
+from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
+from sidestep.synopsis.values.codes import (
     GREATEST,
     LEAST,
     WIDTH,
@@ -35,9 +37,7 @@ from sidestep.synopsis.codes import (
     integer_codes,
     wide_code,
 )
-from sidestep.synopsis.gaphistogram import GapHistograms
-from sidestep.synopsis.rangeset import RangeSets
-from sidestep.synopsis.stored import Form, stored_form
+from sidestep.synopsis.values.forms import Form, stored_form
 from sidestep.synopsis.zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
 
 _MOST_ASKED = 64

@@ -9,8 +9,8 @@ from sidestep.errors import SidestepError
 from sidestep.predicate import Column, IntervalSet
 from sidestep.prune.columnranges import EVERYTHING
 from sidestep.synopsis import Catalog
-from sidestep.synopsis.coderanges import CodeRanges, value_ranges
-from sidestep.synopsis.codes import GREATEST, LEAST, Coding
+from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding
 
 
 @dataclass(frozen=True, eq=False)

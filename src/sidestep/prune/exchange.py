@@ -14,8 +14,8 @@ from sidestep.prune.dips import UNKNOWN, Dip, Options, TableView, Values
 from sidestep.prune.joingraph import JoinGraph, Link
 from sidestep.prune.schedule import Step
 from sidestep.synopsis import Catalog, Mask
-from sidestep.synopsis.coderanges import CodeRanges, joined
-from sidestep.synopsis.codes import Coding
+from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.codes import Coding
 
 OWN = -1
 """Who asks for what the query's own predicates ask for."""

@@ -45,8 +45,8 @@ from sidestep.prune.lineage import join_graph
 from sidestep.prune.schedule import graph_of, schedule
 from sidestep.prune.static import scan_filters
 from sidestep.synopsis import Catalog, Mask, kept_blocks
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges, value_ranges
-from sidestep.synopsis.codes import Coding
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
+from sidestep.synopsis.values.codes import Coding
 
 __all__ = ["Bound", "Dip", "Edge", "Induced", "Node", "Options", "TableView", "induced", "join_columns"]
 

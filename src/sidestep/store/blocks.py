@@ -43,7 +43,7 @@ from sidestep.store.folder import partition_of
 from sidestep.store.leaf import leaves_of
 from sidestep.store.writers import writer_of
 from sidestep.synopsis.making import Making
-from sidestep.synopsis.stored import stored_type
+from sidestep.synopsis.values.forms import stored_type
 
 KEYS = pa.schema(
     [

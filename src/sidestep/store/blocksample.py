@@ -28,8 +28,8 @@ from sidestep.store.alike import gathered
 from sidestep.store.datafile import DataFile, Partition, Snapshot
 from sidestep.store.files import Location, open_file
 from sidestep.store.leaf import leaves_of, reading_of
-from sidestep.synopsis.codes import Codes, Coding, codes_of, common_prefix, shared_prefix
-from sidestep.synopsis.stored import Form, stored_form
+from sidestep.synopsis.values.codes import Codes, Coding, codes_of, common_prefix, shared_prefix
+from sidestep.synopsis.values.forms import Form, stored_form
 
 MOST_BLOCKS = 32
 MOST_ROWS = 2_000_000

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sidestep.predicate.types import Kind
 from sidestep.store.writers import Writer
-from sidestep.synopsis.summary import ColumnSummary
+from sidestep.synopsis.values.summary import ColumnSummary
 
 DAY = 86_400_000_000
 GREGORIAN = -141_427

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
-from sidestep.synopsis.stored import stored_type
+from sidestep.synopsis.values.forms import stored_type
 
 _BYTEWISE = frozenset({Kind.STRING, Kind.BINARY})
 _BY_WIDTH = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)

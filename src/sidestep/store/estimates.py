@@ -19,9 +19,9 @@ from sidestep.predicate.types import DataType
 from sidestep.store.datafile import DataFile
 from sidestep.store.files import Location, list_names, open_file, write_once
 from sidestep.store.index import TableIndex
-from sidestep.synopsis.codes import Codes, Coding, codes_of, float_codes, integer_codes
 from sidestep.synopsis.keeping import Keeping, MayHold, keeping
-from sidestep.synopsis.stored import Form, Mask
+from sidestep.synopsis.values.codes import Codes, Coding, codes_of, float_codes, integer_codes
+from sidestep.synopsis.values.forms import Form, Mask
 from sidestep.synopsis.zonemap import ZoneMaps
 
 FORMAT = 1

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidestep.predicate.types import DataType, Kind, time_step
-from sidestep.synopsis.stored import INT64_MAX, INT64_MIN
-from sidestep.synopsis.summary import PREFIX, Stored
-from sidestep.synopsis.truncate import round_down, round_up
+from sidestep.synopsis.values.forms import INT64_MAX, INT64_MIN, round_down, round_up
+from sidestep.synopsis.values.summary import PREFIX, Stored
 
 FromFooter = Callable[[Any, bool], Stored | None]
 """From a raw statistic, the least (True) or the greatest (False), to the stored form; None is unbounded."""

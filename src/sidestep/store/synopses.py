@@ -23,7 +23,6 @@ from sidestep.store.indexfile import IndexFile
 from sidestep.store.laidout import Read
 from sidestep.store.rangetables import load_range_table
 from sidestep.store.view import BlockMap, Gather
-from sidestep.synopsis.blockranges import BlockRanges
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of
 from sidestep.synopsis.catalog import Synopsis
 from sidestep.synopsis.gaphistogram import BlockHistograms, GapHistograms, gap_histograms_of
@@ -32,7 +31,8 @@ from sidestep.synopsis.grttable import GlobalRangeTable
 from sidestep.synopsis.making import NO_BITS, NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.rangeset import RangeSets, range_sets_of
 from sidestep.synopsis.recipe import KINDS, Recipe, Recipes
-from sidestep.synopsis.stored import Mask, stored_form
+from sidestep.synopsis.values.block_ranges import BlockRanges
+from sidestep.synopsis.values.forms import Mask, stored_form
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from sidestep.store.settle import settle
 from sidestep.synopsis.grttable import GlobalRangeTable
 from sidestep.synopsis.making import Asked, Making
 from sidestep.synopsis.recipe import Recipe, Recipes
-from sidestep.synopsis.stored import stored_form
+from sidestep.synopsis.values.forms import stored_form
 
 _BATCH = 256
 """The rows of so many files are joined at a time."""

@@ -12,9 +12,9 @@ from sidestep.synopsis.explain import Amount, Skip, explain_skips
 from sidestep.synopsis.partition import PartitionValues, partition_values
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.skip import kept_blocks
-from sidestep.synopsis.stored import Mask, stored_type
-from sidestep.synopsis.summary import ColumnSummary, summarize
 from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.values.forms import Mask, stored_type
+from sidestep.synopsis.values.summary import ColumnSummary, summarize
 from sidestep.synopsis.zonemap import ZoneMaps, zone_maps
 
 __all__ = [

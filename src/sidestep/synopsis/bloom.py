@@ -20,9 +20,9 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.codes import joined_bytes
-from sidestep.synopsis.hashing import Hashes, column_hashes, mixed, value_hashes
-from sidestep.synopsis.stored import Mask, stored_form
+from sidestep.synopsis.values.codes import joined_bytes
+from sidestep.synopsis.values.forms import Mask, stored_form
+from sidestep.synopsis.values.hashing import Hashes, column_hashes, mixed, value_hashes
 from sidestep.synopsis.zones import ArrowColumn
 
 Lines = npt.NDArray[np.uint32]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.stored import (
+from sidestep.synopsis.values.forms import (
     INT64_MAX,
     INT64_MIN,
     WIDE_MAX,
@@ -30,10 +30,11 @@ from sidestep.synopsis.stored import (
     bytes_end,
     float_ranges,
     integer_ranges,
+    round_down,
+    round_up,
     stored_form,
     wide_bytes,
 )
-from sidestep.synopsis.truncate import round_down, round_up
 
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.int32]

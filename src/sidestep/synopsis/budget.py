@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.synopsis.candidates import GRT, KINDS, Candidate, Profile, candidates, zone_map
-from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.values.forms import Mask
 
 _CONFIDENCE = 0.95
 

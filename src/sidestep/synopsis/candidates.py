@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
-from sidestep.synopsis.blockranges import block_ranges
 from sidestep.synopsis.bloom import (
     LINE_BYTES,
     WORDS,
@@ -28,15 +27,16 @@ from sidestep.synopsis.bloom import (
     false_positive_rate,
     lines_for,
 )
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes, Coding
 from sidestep.synopsis.grt import BlockBits, global_ranges, ranges_per_partition
 from sidestep.synopsis.grtpopularity import Popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import encode_blocks
-from sidestep.synopsis.hashing import code_hashes
 from sidestep.synopsis.rangeset import BYTES_PER_RANGE, compact
-from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.values.block_ranges import block_ranges
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes, Coding
+from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.values.hashing import code_hashes
 
 RANGE_SET, BLOOM, GRT = "range-set", "Bloom filter", "global range table"
 KINDS = (RANGE_SET, BLOOM, GRT)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula
-from sidestep.synopsis.stored import Mask
 from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.values.forms import Mask
 
 
 class Synopsis(Protocol):

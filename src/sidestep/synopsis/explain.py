@@ -12,8 +12,8 @@ from sidestep.predicate.nodes import Column
 from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.skip import kept_blocks
-from sidestep.synopsis.stored import Mask
 from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.values.forms import Mask
 
 _MOST_NAMED = 2
 """So many features are named, and the rest counted; one more would not make the text longer than the count does."""

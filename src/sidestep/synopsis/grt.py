@@ -24,13 +24,13 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.coderanges import CodeRanges, code_ranges, joined
-from sidestep.synopsis.codes import GREATEST, Codes, joined_bytes
 from sidestep.synopsis.grtmerge import merge, used, users
 from sidestep.synopsis.grtpopularity import Popularity
 from sidestep.synopsis.grtranges import cut, integrate, sub_partition
 from sidestep.synopsis.grttable import GlobalRangeTable, Words, encode_blocks
-from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
+from sidestep.synopsis.values.codes import GREATEST, Codes, joined_bytes
+from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.zones import ArrowColumn
 
 _CHUNK = 1 << 15
@@ -146,7 +146,7 @@ def build(blocks: Sequence[Codes], bits: int, popularity: Popularity, per_block:
     """All three steps in one process, from the ascending, distinct codes of each block.
 
     >>> from sidestep.predicate.types import INTEGER
-    >>> from sidestep.synopsis.codes import Coding, integer_codes
+    >>> from sidestep.synopsis.values.codes import Coding, integer_codes
     >>> from sidestep.synopsis.grtpopularity import uniform
     >>> blocks = [integer_codes(np.array(ids)) for ids in ([1, 2, 900], [3, 500, 501], [499, 903])]
     >>> made = build(blocks, 4, uniform(Coding(INTEGER)))

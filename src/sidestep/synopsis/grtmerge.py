@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes
 from sidestep.synopsis.grtpopularity import Popularity
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes
 
 Users = list[int]
 """For each range, the partitions that use it, as bits."""
@@ -78,7 +78,7 @@ def merge(ranges: CodeRanges, used_by: Users, sizes: Sequence[int], popularity: 
     all are kept. A table of a smaller size continues from the larger one.
 
     >>> from sidestep.predicate.types import LONG
-    >>> from sidestep.synopsis.codes import Coding
+    >>> from sidestep.synopsis.values.codes import Coding
     >>> from sidestep.synopsis.grtpopularity import uniform
     >>> found = CodeRanges(*(np.array(ends, dtype=np.uint64) for ends in ([1, 8, 30], [4, 9, 39])))
     >>> list(merge(found, [0b01, 0b11, 0b10], [2], uniform(Coding(LONG)))[0])

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
-from sidestep.synopsis.coderanges import code_ranges
-from sidestep.synopsis.codes import GREATEST, LEAST, Codes, Coding, Lengths
-from sidestep.synopsis.stored import Form
+from sidestep.synopsis.values.code_ranges import code_ranges
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding, Lengths
+from sidestep.synopsis.values.forms import Form
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def popularity(
 
     >>> from sidestep.predicate.intervals import Interval
     >>> from sidestep.predicate.types import INTEGER
-    >>> from sidestep.synopsis.codes import integer_codes
+    >>> from sidestep.synopsis.values.codes import integer_codes
     >>> asked = [IntervalSet(INTEGER, (Interval(low, high),)) for low, high in ((1, 5), (4, 10))]
     >>> known = popularity(Coding(INTEGER), [(ranges, 1.0) for ranges in asked])
     >>> known.of(*2 * [integer_codes(np.arange(1, 11))])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sidestep.errors import SidestepError
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import Codes
 from sidestep.synopsis.grtpopularity import Popularity
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import Codes
 
 
 def sub_partition(codes: Codes, most: int, popularity: Popularity) -> CodeRanges:
@@ -19,7 +19,7 @@ def sub_partition(codes: Codes, most: int, popularity: Popularity) -> CodeRanges
     over the values and a selection of the largest; gaps that nothing asks for are not worth a cut.
 
     >>> from sidestep.predicate.types import LONG
-    >>> from sidestep.synopsis.codes import Coding
+    >>> from sidestep.synopsis.values.codes import Coding
     >>> from sidestep.synopsis.grtpopularity import uniform
     >>> list(sub_partition(np.array([1, 3, 6, 8, 9, 13], dtype=np.uint64), 3, uniform(Coding(LONG))))
     [(1, 3), (6, 9), (13, 13)]

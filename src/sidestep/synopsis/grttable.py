@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import parse_type
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.grtmerge import places, used
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 
 Words = npt.NDArray[np.uint64]
 

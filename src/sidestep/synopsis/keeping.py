@@ -16,9 +16,9 @@ import numpy as np
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.bloom import BlockFilters
-from sidestep.synopsis.coderanges import CodeRanges, value_ranges
-from sidestep.synopsis.codes import GREATEST, LEAST, Codes, Coding
-from sidestep.synopsis.stored import Form, Mask
+from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding
+from sidestep.synopsis.values.forms import Form, Mask
 
 MOST_VALUES = 64
 DOUBLED, NOTABLE = 2.0, 0.02

@@ -24,21 +24,21 @@ import pyarrow as pa
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType, Kind, time_step
-from sidestep.synopsis.blockranges import STORED
 from sidestep.synopsis.bloom import LINE_BYTES, bloom_filter, false_positive_rate, lines_for
-from sidestep.synopsis.coderanges import CodeRanges, end_to_end
-from sidestep.synopsis.codes import Codes, Coding, codes_of, shared_prefix
 from sidestep.synopsis.gaphistogram import UNCOUNTED, gap_histogram
 from sidestep.synopsis.grt import ranges_per_partition
 from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import GlobalRangeTable
-from sidestep.synopsis.hashing import Hashes, code_hashes, column_hashes
 from sidestep.synopsis.partition import Partition
 from sidestep.synopsis.rangeset import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
-from sidestep.synopsis.stored import Form, stored_form
-from sidestep.synopsis.summary import UNKNOWN, summarize
+from sidestep.synopsis.values.block_ranges import STORED
+from sidestep.synopsis.values.code_ranges import CodeRanges, end_to_end
+from sidestep.synopsis.values.codes import Codes, Coding, codes_of, shared_prefix
+from sidestep.synopsis.values.forms import Form, stored_form
+from sidestep.synopsis.values.hashing import Hashes, code_hashes, column_hashes
+from sidestep.synopsis.values.summary import UNKNOWN, summarize
 from sidestep.synopsis.zones import ArrowColumn
 
 Asked = Mapping[str, Sequence[tuple[IntervalSet, float]]]

@@ -17,8 +17,8 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.types import DataType, Kind
 from sidestep.synopsis.compare import may_compare
-from sidestep.synopsis.stored import Mask, stored_type, unscaled
-from sidestep.synopsis.summary import UNKNOWN, ColumnSummary
+from sidestep.synopsis.values.forms import Mask, stored_type, unscaled
+from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
 from sidestep.synopsis.zonemap import ZoneMaps
 from sidestep.synopsis.zones import ColumnZones, column_zones
 

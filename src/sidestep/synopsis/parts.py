@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.blockranges import from_column
-from sidestep.synopsis.codes import Coding
 from sidestep.synopsis.grt import global_ranges, ranges_per_partition
 from sidestep.synopsis.grtranges import cut
 from sidestep.synopsis.grttable import GlobalRangeTable
 from sidestep.synopsis.making import NO_BITS, bits_bytes, learned
+from sidestep.synopsis.values.block_ranges import from_column
+from sidestep.synopsis.values.codes import Coding
 
 
 def table_of_parts(
@@ -31,7 +31,7 @@ def table_of_parts(
     does not take part in the table, and has no bits. NULL stays NULL. Without a known block there is no table.
 
     >>> from sidestep.predicate.types import INTEGER
-    >>> from sidestep.synopsis.codes import integer_codes
+    >>> from sidestep.synopsis.values.codes import integer_codes
     >>> ids = [integer_codes(np.repeat(np.array(each), 2)) for each in ([1, 2, 900], [3, 500], [499, 903])]
     >>> table, found = table_of_parts(INTEGER, pa.chunked_array([pa.array(ids)]), None, 4)
     >>> table.bits, [format(each[0], "04b") for each in found]

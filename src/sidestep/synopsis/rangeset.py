@@ -2,7 +2,7 @@
 
 A zone map is a range-set of one range. With n ranges, splitting at the n - 1 widest gaps between values covers least
 (Lemma 1), so a query for something in one of those gaps skips the block. Everything here works on codes
-(:mod:`sidestep.synopsis.codes`), for all blocks of a table at once.
+(:mod:`sidestep.synopsis.values.codes`), for all blocks of a table at once.
 
 **Updates.** :func:`grow` adds values: it takes the ranges and the new values together and lets the ones nearest to each
 other grow together until n are left. For one value that is the paper's greedy step (Table 4): extend a neighbour, or
@@ -13,7 +13,7 @@ the values one by one would. Deletes are ignored: a range-set may cover what is 
 cannot come back (Lemma 2).
 
 >>> from sidestep.predicate.types import INTEGER
->>> from sidestep.synopsis.codes import integer_codes
+>>> from sidestep.synopsis.values.codes import integer_codes
 >>> coding = Coding(INTEGER)
 >>> found = range_set(coding, integer_codes(np.array([3, 4, 5, 10, 14, 20, 27])), 3)
 >>> [(low - 2**63, high - 2**63) for low, high in found]
@@ -33,10 +33,10 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.blockranges import BlockRanges, block_ranges, from_column, most_separated, to_column
-from sidestep.synopsis.coderanges import CodeRanges, joined
-from sidestep.synopsis.codes import Codes, Coding, codes_of
-from sidestep.synopsis.stored import Mask, stored_form
+from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges, from_column, most_separated, to_column
+from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.codes import Codes, Coding, codes_of
+from sidestep.synopsis.values.forms import Mask, stored_form
 from sidestep.synopsis.zones import ArrowColumn
 
 BYTES_PER_RANGE = 16

@@ -65,8 +65,8 @@ from sidestep.predicate.formula import All, Any, Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.branches import branches, divided
 from sidestep.synopsis.catalog import Catalog
-from sidestep.synopsis.stored import Mask
 from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.values.forms import Mask
 
 MOST_BRANCHES = 64
 """A formula is taken apart into at most so many branches, however often it is taken apart further."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.stored import stored_form
+from sidestep.synopsis.values.forms import stored_form
 
 USUAL = {"range-set": 8, "gap-histogram": 8, "bloom": 1 << 20, "grt": 256}
 """The kinds by their names, with the size each has if none is given: ranges, buckets, bytes at most, and bits."""

@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
-from sidestep.synopsis.blockranges import block_ranges
 from sidestep.synopsis.candidates import GRT, Profile, candidates, zone_map
-from sidestep.synopsis.coderanges import CodeRanges
-from sidestep.synopsis.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.rangeset import range_set
 from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.stored import Form
+from sidestep.synopsis.values.block_ranges import block_ranges
+from sidestep.synopsis.values.code_ranges import CodeRanges
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
+from sidestep.synopsis.values.forms import Form
 
 FEW, MORE = 4, 8
 """The ranges of a default range-set; more than four rarely help, except for dates in data that is spread by a hash."""

@@ -13,7 +13,7 @@ from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType, Kind
 from sidestep.synopsis.bounds import RankedBounds
 from sidestep.synopsis.compare import may_compare
-from sidestep.synopsis.stored import Mask
+from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.zones import MAY_BE_NULL, MAY_HAVE_VALUE, ArrowColumn, ColumnZones, column_zones
 
 _MOST_MATCHED = 10_000

@@ -14,7 +14,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import FLOATING, DataType
 from sidestep.synopsis.bounds import Bounds, NumberBounds, RankedBounds, bounds_of
-from sidestep.synopsis.stored import Mask, stored_type
+from sidestep.synopsis.values.forms import Mask, stored_type
 
 Flags = npt.NDArray[np.uint8]
 

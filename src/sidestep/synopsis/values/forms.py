@@ -14,6 +14,8 @@ string, binary                      ``BYTES``            ``binary`` (UTF-8: byte
 
 In each form an open end can be turned into a closed one (the next integer, the next double, the next unscaled value),
 except for bytes, which keep theirs.
+
+Shortening a byte string outwards, so that what is left still bounds it.
 """
 
 from __future__ import annotations
@@ -35,10 +37,14 @@ from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 Mask = npt.NDArray[np.bool_]
 """One truth value per block (or per whatever is being asked about)."""
 
+
 Ends = npt.NDArray[Any]
 """One end of the bounds of every block: 64-bit integers, doubles, or 32-bit ranks."""
 
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
 WIDE_MIN, WIDE_MAX = -(2**127), 2**127 - 1
 
 
@@ -203,3 +209,24 @@ def bytes_end(value: Value) -> bytes | None:
 def wide_bytes(number: int) -> bytes:
     """Sixteen bytes that sort as the integer does: how a wide decimal's unscaled value is kept in memory."""
     return (number - WIDE_MIN).to_bytes(16)
+
+
+def round_down(value: bytes, width: int) -> bytes:
+    """A byte string of at most ``width`` bytes that is not above ``value``."""
+    return value[:width]
+
+
+def round_up(value: bytes, width: int) -> bytes | None:
+    """A byte string of at most ``width`` bytes that is not below ``value``; None if there is none (all 0xFF).
+
+    A bare prefix would be *below* the value it was cut from, and a block could lose the rows between the two.
+
+    >>> round_up(b"abcdef", 3), round_up(b"a\\xff\\xff!", 3), round_up(b"\\xff\\xff", 1), round_up(b"ab", 3)
+    (b'abd', b'b', None, b'ab')
+    """
+    if len(value) <= width:
+        return value
+    prefix = value[:width].rstrip(b"\xff")
+    if not prefix:
+        return None
+    return prefix[:-1] + bytes([prefix[-1] + 1])

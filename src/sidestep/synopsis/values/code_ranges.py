@@ -13,7 +13,7 @@ import numpy as np
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.codes import (
+from sidestep.synopsis.values.codes import (
     GREATEST,
     WIDTH,
     Codes,
@@ -25,7 +25,7 @@ from sidestep.synopsis.codes import (
     integer_values,
     wide_code,
 )
-from sidestep.synopsis.stored import (
+from sidestep.synopsis.values.forms import (
     INT64_MAX,
     INT64_MIN,
     WIDE_MAX,

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind, time_step
-from sidestep.synopsis.stored import unscaled
-from sidestep.synopsis.truncate import round_down, round_up
+from sidestep.synopsis.values.forms import round_down, round_up, unscaled
 
 Stored = int | float | Decimal | bytes
-"""A bound in its stored form (:mod:`sidestep.synopsis.stored`)."""
+"""A bound in its stored form (:mod:`sidestep.synopsis.values.forms`)."""
 
 PREFIX = 32
 """String and binary bounds are kept to this many bytes."""

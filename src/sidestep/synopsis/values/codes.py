@@ -3,7 +3,7 @@
 **Contract.** A code is monotone: ``a <= b`` in the order of the type gives ``code(a) <= code(b)``. It need not be
 injective. Two values may share a code, and a synopsis made of codes then takes one for the other: it keeps a block it
 could have skipped, and never the reverse. A set of values becomes closed ranges of codes that cover it
-(:mod:`sidestep.synopsis.coderanges`).
+(:mod:`sidestep.synopsis.values.code_ranges`).
 
 =====================  ==========================================================================================
 stored form            code
@@ -38,8 +38,8 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import FLOATING, DataType, Kind
-from sidestep.synopsis.stored import Form, stored_form
-from sidestep.synopsis.summary import UNKNOWN, summarize
+from sidestep.synopsis.values.forms import Form, stored_form
+from sidestep.synopsis.values.summary import UNKNOWN, summarize
 from sidestep.synopsis.zones import ArrowColumn
 
 Codes = npt.NDArray[np.uint64]
