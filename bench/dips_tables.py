@@ -21,8 +21,8 @@ from sidestep.synopsis.rangeset import RangeSets, range_sets
 from sidestep.synopsis.values.codes import Coding
 from sidestep.synopsis.values.forms import stored_type
 from sidestep.synopsis.values.summary import summarize
-from sidestep.synopsis.zonemap import ZoneMaps
-from sidestep.synopsis.zones import ColumnZones, column_zones
+from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
+from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 Order = npt.NDArray[np.int64]
 

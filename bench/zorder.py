@@ -17,7 +17,7 @@ from sidestep.predicate import And, DataType, Formula, Kind, Predicate, normaliz
 from sidestep.predicate.columns import columns_of
 from sidestep.synopsis import Catalog, kept_blocks
 from sidestep.synopsis.values.forms import stored_type
-from sidestep.synopsis.zonemap import zone_maps
+from sidestep.synopsis.zones.zone_map import zone_maps
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

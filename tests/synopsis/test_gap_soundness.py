@@ -24,7 +24,7 @@ from sidestep.synopsis.grtpopularity import popularity, uniform
 from sidestep.synopsis.grttable import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.rangeset import range_set_columns, range_sets, range_sets_of
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 from tests.synopsis.tables import (
     COLUMNS,
     NAMES,

@@ -16,7 +16,7 @@ from sidestep.synopsis.parts import table_of_parts
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import STORED
 from sidestep.synopsis.values.codes import Coding, codes_of
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 ALL = Recipe(range_set=2, gap_histogram=2, bloom=64, grt=8)
 BLOCKS = [[1, 2, 900], [3, 500, 501], [499, 903], [None]]

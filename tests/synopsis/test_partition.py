@@ -20,8 +20,8 @@ from sidestep.predicate.normal import normalize
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DataType, Value
 from sidestep.synopsis import Catalog, kept_blocks, partition_values
-from sidestep.synopsis.partition import read_partition_text
 from sidestep.synopsis.values.summary import UNKNOWN
+from sidestep.synopsis.zones.partition_values import read_partition_text
 
 
 @pytest.mark.parametrize(

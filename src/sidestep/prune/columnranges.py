@@ -20,7 +20,6 @@ from sidestep.predicate import Column
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
-from sidestep.synopsis.bounds import NumberBounds
 from sidestep.synopsis.gaphistogram import GapHistograms
 from sidestep.synopsis.rangeset import RangeSets
 from sidestep.synopsis.values.block_ranges import BlockRanges
@@ -38,7 +37,8 @@ from sidestep.synopsis.values.codes import (
     wide_code,
 )
 from sidestep.synopsis.values.forms import Form, stored_form
-from sidestep.synopsis.zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
+from sidestep.synopsis.zones.bounds import NumberBounds
+from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
 
 _MOST_ASKED = 64
 """Synopses that cannot be merged are asked for up to so many ranges: they take values, not codes."""
@@ -159,7 +159,7 @@ def zone_ranges(zones: ColumnZones) -> BlockRanges:
 
     >>> import pyarrow as pa
     >>> from sidestep.predicate.types import INTEGER
-    >>> from sidestep.synopsis.zones import column_zones
+    >>> from sidestep.synopsis.zones.column_zones import column_zones
     >>> rows = np.array([5, 5, 5])
     >>> zones = column_zones(INTEGER, rows, pa.array([3, None, 7]), pa.array([4, None, 7]), pa.array([0, 5, None]))
     >>> [[(low - 2**63, high - 2**63) for low, high in zone_ranges(zones).of_block(b)] for b in range(3)]

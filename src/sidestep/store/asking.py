@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from sidestep.predicate import Column, DataType, IntervalSet, Within
 from sidestep.store.blockgroups import BlockGroup
-from sidestep.synopsis.partition import partition_values
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import Coding
+from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.workload.asked import Asked
 
 MOST_QUERIES = 200

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sidestep.store.files import Location
-from sidestep.synopsis.partition import Partition
+from sidestep.synopsis.zones.partition_values import Partition
 
 Format = Literal["parquet", "delta"]
 """How a table's files are found: by listing a folder, or from a Delta log."""

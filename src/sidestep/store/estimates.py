@@ -22,7 +22,7 @@ from sidestep.store.index import TableIndex
 from sidestep.synopsis.keeping import Keeping, MayHold, keeping
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of, float_codes, integer_codes
 from sidestep.synopsis.values.forms import Form, Mask
-from sidestep.synopsis.zonemap import ZoneMaps
+from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 FORMAT = 1
 _NAME = re.compile(r"_estimates-(\d{8,})-[0-9a-f]{32}\.json")

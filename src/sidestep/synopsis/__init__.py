@@ -1,7 +1,7 @@
 """What does a block contain? One module per synopsis, and one catalog that holds them as columns.
 
 Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
-that every synopsis follows. :mod:`~sidestep.synopsis.zonemap`, :mod:`~sidestep.synopsis.partition` and
+that every synopsis follows. :mod:`~sidestep.synopsis.zones.zone_map`, :mod:`~sidestep.synopsis.zones.partition_values` and
 :mod:`~sidestep.synopsis.union` are three of them; :mod:`~sidestep.synopsis.rangeset`,
 :mod:`~sidestep.synopsis.gaphistogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt` are those that
 a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.making` makes them of a block.
@@ -9,13 +9,13 @@ a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsi
 
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.explain import Amount, Skip, explain_skips
-from sidestep.synopsis.partition import PartitionValues, partition_values
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.values.forms import Mask, stored_type
 from sidestep.synopsis.values.summary import ColumnSummary, summarize
-from sidestep.synopsis.zonemap import ZoneMaps, zone_maps
+from sidestep.synopsis.zones.partition_values import PartitionValues, partition_values
+from sidestep.synopsis.zones.zone_map import ZoneMaps, zone_maps
 
 __all__ = [
     "Amount",

@@ -23,7 +23,7 @@ from sidestep.predicate.types import DataType
 from sidestep.synopsis.values.codes import joined_bytes
 from sidestep.synopsis.values.forms import Mask, stored_form
 from sidestep.synopsis.values.hashing import Hashes, column_hashes, mixed, value_hashes
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Lines = npt.NDArray[np.uint32]
 """One row per 256-bit line, eight words each."""

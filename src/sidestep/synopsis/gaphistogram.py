@@ -18,12 +18,12 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.bounds import meets
 from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges, from_column, to_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of
 from sidestep.synopsis.values.forms import Mask, stored_form
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.bounds import meets
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Depths = npt.NDArray[np.int64]
 

@@ -31,7 +31,7 @@ from sidestep.synopsis.grttable import GlobalRangeTable, Words, encode_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
 from sidestep.synopsis.values.codes import GREATEST, Codes, joined_bytes
 from sidestep.synopsis.values.forms import Mask
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 _CHUNK = 1 << 15
 """Blocks at a time: what is read and written for them stays in the processor's cache."""

@@ -30,7 +30,6 @@ from sidestep.synopsis.grt import ranges_per_partition
 from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
 from sidestep.synopsis.grtranges import sub_partition
 from sidestep.synopsis.grttable import GlobalRangeTable
-from sidestep.synopsis.partition import Partition
 from sidestep.synopsis.rangeset import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.block_ranges import STORED
@@ -39,7 +38,8 @@ from sidestep.synopsis.values.codes import Codes, Coding, codes_of, shared_prefi
 from sidestep.synopsis.values.forms import Form, stored_form
 from sidestep.synopsis.values.hashing import Hashes, code_hashes, column_hashes
 from sidestep.synopsis.values.summary import UNKNOWN, summarize
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.zones.partition_values import Partition
 
 Asked = Mapping[str, Sequence[tuple[IntervalSet, float]]]
 """What the workload asks of columns, by name, and how often: what is popular in a global range table."""

@@ -37,7 +37,7 @@ from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges, fro
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of
 from sidestep.synopsis.values.forms import Mask, stored_form
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 BYTES_PER_RANGE = 16
 

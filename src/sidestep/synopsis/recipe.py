@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from sidestep.errors import SidestepError
 from sidestep.synopsis.bloom import LINE_BYTES
-from sidestep.synopsis.partition import Partition
+from sidestep.synopsis.zones.partition_values import Partition
 
 _LEAST_BITS = 2
 """A global range table has one range, and one bit for all outside of it."""

@@ -46,7 +46,7 @@ apart. A bound that is missing is unbounded. Statistics of another type than the
 >>> from sidestep.predicate.nodes import Column
 >>> from sidestep.predicate.formula import Within
 >>> from sidestep.predicate.types import INTEGER
->>> from sidestep.synopsis.zonemap import zone_maps
+>>> from sidestep.synopsis.zones.zone_map import zone_maps
 >>> rows, files = np.array([9, 9, 9]), np.array([0, 0, 1], dtype=np.int32)
 >>> index = {"lower:a": pa.array([1, 5, None]), "upper:a": pa.array([5, 5, 3]), "nulls:a": pa.array([0, 0, None])}
 >>> catalog = Catalog(files, rows, rows * 100, 2, (zone_maps({"a": INTEGER}, index, rows),))

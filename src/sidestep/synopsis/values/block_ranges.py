@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
-from sidestep.synopsis.bounds import meets
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined
 from sidestep.synopsis.values.codes import GREATEST, LEAST, WIDTH, Codes, Coding, common_prefix
 from sidestep.synopsis.values.forms import Mask
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.bounds import meets
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Positions = npt.NDArray[np.int64]
 

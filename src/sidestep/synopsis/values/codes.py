@@ -40,7 +40,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.types import FLOATING, DataType, Kind
 from sidestep.synopsis.values.forms import Form, stored_form
 from sidestep.synopsis.values.summary import UNKNOWN, summarize
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Codes = npt.NDArray[np.uint64]
 Lengths = npt.NDArray[np.float64]

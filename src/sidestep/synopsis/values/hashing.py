@@ -18,7 +18,7 @@ import pyarrow as pa
 from sidestep.predicate.types import DataType, Value
 from sidestep.synopsis.values.codes import Coding, float_codes, integer_codes, plain_values
 from sidestep.synopsis.values.forms import Form, bytes_end, stored_form, unscaled
-from sidestep.synopsis.zones import ArrowColumn
+from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Hashes = npt.NDArray[np.uint64]
 

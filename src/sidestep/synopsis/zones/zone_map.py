@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.bounds import RankedBounds
-from sidestep.synopsis.compare import may_compare
 from sidestep.synopsis.values.forms import Mask
-from sidestep.synopsis.zones import MAY_BE_NULL, MAY_HAVE_VALUE, ArrowColumn, ColumnZones, column_zones
+from sidestep.synopsis.zones.bounds import RankedBounds
+from sidestep.synopsis.zones.column_zones import MAY_BE_NULL, MAY_HAVE_VALUE, ArrowColumn, ColumnZones, column_zones
+from sidestep.synopsis.zones.compare import may_compare
 
 _MOST_MATCHED = 10_000
 """A pattern is tried on at most so many distinct values; blocks with further ones are kept."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind
-from sidestep.synopsis.bounds import NumberBounds, RankedBounds
 from sidestep.synopsis.values.forms import Ends, Form, Mask
-from sidestep.synopsis.zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
+from sidestep.synopsis.zones.bounds import NumberBounds, RankedBounds
+from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]

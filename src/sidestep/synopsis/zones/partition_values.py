@@ -16,11 +16,11 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.compare import may_compare
 from sidestep.synopsis.values.forms import Mask, stored_type, unscaled
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
-from sidestep.synopsis.zonemap import ZoneMaps
-from sidestep.synopsis.zones import ColumnZones, column_zones
+from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
+from sidestep.synopsis.zones.compare import may_compare
+from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 Partition = tuple[tuple[str, str | None], ...]
 """Partition columns and their values as raw text, outermost first; None is NULL."""

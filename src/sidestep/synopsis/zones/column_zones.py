@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import FLOATING, DataType
-from sidestep.synopsis.bounds import Bounds, NumberBounds, RankedBounds, bounds_of
 from sidestep.synopsis.values.forms import Mask, stored_type
+from sidestep.synopsis.zones.bounds import Bounds, NumberBounds, RankedBounds, bounds_of
 
 Flags = npt.NDArray[np.uint8]
 
