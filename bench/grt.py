@@ -31,11 +31,10 @@ from bench.grt_data import (
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
 from sidestep.synopsis.budget import Plan, spend
 from sidestep.synopsis.candidates import Answers, CodeFilters, Profile, zone_map
-from sidestep.synopsis.grt import BlockBits, global_ranges, ranges_per_partition
-from sidestep.synopsis.grtmerge import used
-from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
-from sidestep.synopsis.grtranges import integrate, sub_partition
-from sidestep.synopsis.grttable import encode_blocks
+from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
+from sidestep.synopsis.grt.merge import integrate, sub_partition, used
+from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
+from sidestep.synopsis.grt.table import encode_blocks
 from sidestep.synopsis.rangeset import BYTES_PER_RANGE, grow, range_set
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges

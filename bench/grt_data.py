@@ -19,7 +19,7 @@ import numpy as np
 
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.candidates import Profile
-from sidestep.synopsis.grtpopularity import Popularity
+from sidestep.synopsis.grt.popularity import Popularity
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes
 

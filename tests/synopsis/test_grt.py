@@ -13,8 +13,9 @@ from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
-from sidestep.synopsis import Catalog, grt, kept_blocks, zone_maps
-from sidestep.synopsis.grt import (
+from sidestep.synopsis import Catalog, kept_blocks, zone_maps
+from sidestep.synopsis.grt import encoding as grt
+from sidestep.synopsis.grt.encoding import (
     BlockBits,
     GlobalRanges,
     build,
@@ -23,9 +24,9 @@ from sidestep.synopsis.grt import (
     grt_columns,
     ranges_per_partition,
 )
-from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
-from sidestep.synopsis.grtranges import sub_partition
-from sidestep.synopsis.grttable import GlobalRangeTable, encode_blocks
+from sidestep.synopsis.grt.merge import sub_partition
+from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
+from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes
 

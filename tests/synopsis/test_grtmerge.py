@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG
-from sidestep.synopsis import grtmerge
-from sidestep.synopsis.grtmerge import cost, merge, places, used, users
-from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
-from sidestep.synopsis.grtranges import integrate, sub_partition
+from sidestep.synopsis.grt import merge as grtmerge
+from sidestep.synopsis.grt.merge import cost, integrate, merge, places, sub_partition, used, users
+from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes, integer_values
 

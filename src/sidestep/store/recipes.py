@@ -33,7 +33,7 @@ from sidestep.store.blocksample import BlockSample, sample_blocks
 from sidestep.store.datafile import Partition, Snapshot
 from sidestep.synopsis.budget import Choice, bound_over, spend, thrifty
 from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
-from sidestep.synopsis.grtpopularity import popularity
+from sidestep.synopsis.grt.popularity import popularity
 from sidestep.synopsis.making import has_codes
 from sidestep.synopsis.rangeset import BYTES_PER_RANGE
 from sidestep.synopsis.recipe import GroupRecipe, Recipe

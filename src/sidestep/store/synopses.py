@@ -26,8 +26,8 @@ from sidestep.store.view import BlockMap, Gather
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of
 from sidestep.synopsis.catalog import Synopsis
 from sidestep.synopsis.gaphistogram import BlockHistograms, GapHistograms, gap_histograms_of
-from sidestep.synopsis.grt import BlockBits, GlobalRanges, global_ranges_of
-from sidestep.synopsis.grttable import GlobalRangeTable
+from sidestep.synopsis.grt.encoding import BlockBits, GlobalRanges, global_ranges_of
+from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.making import NO_BITS, NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.rangeset import RangeSets, range_sets_of
 from sidestep.synopsis.recipe import KINDS, Recipe, Recipes

@@ -3,7 +3,7 @@
 Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
 that every synopsis follows. :mod:`~sidestep.synopsis.zones.zone_map`, :mod:`~sidestep.synopsis.zones.partition_values` and
 :mod:`~sidestep.synopsis.union` are three of them; :mod:`~sidestep.synopsis.rangeset`,
-:mod:`~sidestep.synopsis.gaphistogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt` are those that
+:mod:`~sidestep.synopsis.gaphistogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt.encoding` are those that
 a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.making` makes them of a block.
 """
 

@@ -27,10 +27,10 @@ from sidestep.synopsis.bloom import (
     false_positive_rate,
     lines_for,
 )
-from sidestep.synopsis.grt import BlockBits, global_ranges, ranges_per_partition
-from sidestep.synopsis.grtpopularity import Popularity, uniform
-from sidestep.synopsis.grtranges import sub_partition
-from sidestep.synopsis.grttable import encode_blocks
+from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
+from sidestep.synopsis.grt.merge import sub_partition
+from sidestep.synopsis.grt.popularity import Popularity, uniform
+from sidestep.synopsis.grt.table import encode_blocks
 from sidestep.synopsis.rangeset import BYTES_PER_RANGE, compact
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges

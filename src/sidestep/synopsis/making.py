@@ -8,7 +8,7 @@ partition goes without a synopsis that others have.
 **Global range tables** are made of all blocks together. Where there is one already, a block is encoded by it at once:
 values that came later and lie in none of its ranges have a bit of their own. Where there is none yet, the block leaves
 its *parts*, its values as a few dozen ranges (:func:`~.grtranges.sub_partition`), of which a table is made and by which
-the block is encoded (:mod:`sidestep.synopsis.parts`).
+the block is encoded (:mod:`sidestep.synopsis.grt.encoding`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType, Kind, time_step
 from sidestep.synopsis.bloom import LINE_BYTES, bloom_filter, false_positive_rate, lines_for
 from sidestep.synopsis.gaphistogram import UNCOUNTED, gap_histogram
-from sidestep.synopsis.grt import ranges_per_partition
-from sidestep.synopsis.grtpopularity import Popularity, popularity, uniform
-from sidestep.synopsis.grtranges import sub_partition
-from sidestep.synopsis.grttable import GlobalRangeTable
+from sidestep.synopsis.grt.encoding import ranges_per_partition
+from sidestep.synopsis.grt.merge import sub_partition
+from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
+from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.rangeset import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.block_ranges import STORED

@@ -9,6 +9,8 @@ Made in three steps, each of which can run where the data is:
 
 A query is encoded once; then one AND over the words it touches decides for all blocks. Merged ranges may reach beyond a
 block's own least and greatest value: the catalog holds zone maps beside this, and their answers are put together.
+
+The reduce step of global range encoding: a table from the parts that blocks left, and each block's bits by it.
 """
 
 from __future__ import annotations
@@ -24,19 +26,24 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.grtmerge import merge, used, users
-from sidestep.synopsis.grtpopularity import Popularity
-from sidestep.synopsis.grtranges import cut, integrate, sub_partition
-from sidestep.synopsis.grttable import GlobalRangeTable, Words, encode_blocks
+from sidestep.synopsis.grt.merge import cut, integrate, merge, sub_partition, used, users
+from sidestep.synopsis.grt.popularity import Popularity
+from sidestep.synopsis.grt.table import GlobalRangeTable, Words, encode_blocks
+from sidestep.synopsis.making import NO_BITS, bits_bytes, learned
+from sidestep.synopsis.values.block_ranges import from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
-from sidestep.synopsis.values.codes import GREATEST, Codes, joined_bytes
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, joined_bytes
 from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 _CHUNK = 1 << 15
 """Blocks at a time: what is read and written for them stays in the processor's cache."""
+
+
 _MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
 """All partitions together start with about so many ranges, as long as each has sixteen; and with at most so many."""
+
+
 _FEW = 16
 
 
@@ -147,7 +154,7 @@ def build(blocks: Sequence[Codes], bits: int, popularity: Popularity, per_block:
 
     >>> from sidestep.predicate.types import INTEGER
     >>> from sidestep.synopsis.values.codes import Coding, integer_codes
-    >>> from sidestep.synopsis.grtpopularity import uniform
+    >>> from sidestep.synopsis.grt.popularity import uniform
     >>> blocks = [integer_codes(np.array(ids)) for ids in ([1, 2, 900], [3, 500, 501], [499, 903])]
     >>> made = build(blocks, 4, uniform(Coding(INTEGER)))
     >>> made.may_be_within(IntervalSet.point(INTEGER, 500)).tolist()
@@ -194,3 +201,38 @@ def global_ranges_of(
         words[usable] = joined_bytes(stored.filter(pa.array(usable))).view("<u8").reshape(-1, table.words)
         columns[name] = BlockBits(table, np.ascontiguousarray(words.T))
     return GlobalRanges(columns)
+
+
+def table_of_parts(
+    type: DataType,
+    parts: pa.ChunkedArray,
+    prefixes: pa.ChunkedArray | None,
+    bits: int,
+    asked: Sequence[tuple[IntervalSet, float]] = (),
+) -> tuple[GlobalRangeTable | None, list[bytes | None]]:
+    """The table of so many bits for blocks that left these parts, and the bits of each block.
+
+    ``parts`` are the index columns ``grtparts:c`` and ``grtpartsprefix:c``. A block of which nothing is known
+    does not take part in the table, and has no bits. NULL stays NULL. Without a known block there is no table.
+
+    >>> from sidestep.predicate.types import INTEGER
+    >>> from sidestep.synopsis.values.codes import integer_codes
+    >>> ids = [integer_codes(np.repeat(np.array(each), 2)) for each in ([1, 2, 900], [3, 500], [499, 903])]
+    >>> table, found = table_of_parts(INTEGER, pa.chunked_array([pa.array(ids)]), None, 4)
+    >>> table.bits, [format(each[0], "04b") for each in found]
+    (4, ['0101', '0011', '0110'])
+    """
+    blocks = parts.combine_chunks()
+    held = from_column(Coding(type), blocks, prefixes)
+    looked_at = pc.is_valid(blocks).to_numpy(zero_copy_only=False)
+    known = np.flatnonzero(looked_at & ~held.unknown).tolist()
+    stored: list[bytes | None] = [NO_BITS if seen else None for seen in looked_at]
+    if not known:
+        return None, stored
+    shares = learned(held.coding, asked)
+    ranges = [held.of_block(block) for block in known]
+    most = ranges_per_partition(len(known), bits)
+    (table,) = global_ranges([cut(each, most, shares) for each in ranges], [bits], shares)
+    for block, each in zip(known, ranges, strict=True):
+        stored[block] = bits_bytes(table, table.encode_ranges(each))
+    return table, stored

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import parse_type
-from sidestep.synopsis.grtmerge import places, used
+from sidestep.synopsis.grt.merge import places, used
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 
