@@ -27,8 +27,9 @@ from sidestep.predicate import (
     normalize,
     one_of,
 )
-from sidestep.synopsis import UnionVectors, explain_skips, kept_blocks, union
-from sidestep.synopsis.branches import branches, divided
+from sidestep.synopsis import UnionVectors, explain_skips, kept_blocks
+from sidestep.synopsis.features import union_vectors as union
+from sidestep.synopsis.features.branches import branches, divided
 from tests.synopsis.tables import Blocks, catalog_of, zone_maps_of
 from tests.synopsis.vectors import vectors_of
 

@@ -25,7 +25,7 @@ from sidestep.predicate import (
 from sidestep.predicate.formula import All, Within
 from sidestep.predicate.oracle import Row, holds
 from sidestep.synopsis import Mask, explain_skips, kept_blocks
-from sidestep.synopsis.branches import branches, divided
+from sidestep.synopsis.features.branches import branches, divided
 from tests.strategies import COLUMNS as EVERY_COLUMN
 from tests.strategies import predicates as any_predicates
 from tests.strategies import rows_around

@@ -13,7 +13,7 @@ from sidestep.layout.sample import Sample
 from sidestep.layout.vectors import Words
 from sidestep.predicate import DataType, Formula
 from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
-from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Form, stored_form
 
 Shares = npt.NDArray[np.float64]

@@ -24,8 +24,8 @@ from sidestep.store.synopses import ColumnSynopses, HeldSynopsis, SynopsisReader
 from sidestep.store.view import BlockMap, map_blocks
 from sidestep.store.zonecolumns import partition_texts, zone_arrays
 from sidestep.synopsis.catalog import Catalog, Synopsis
+from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.recipe import Recipe, Recipes
-from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
 from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.synopsis.zones.zone_map import ZoneMaps

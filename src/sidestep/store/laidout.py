@@ -19,7 +19,7 @@ from sidestep.store.features import load_features
 from sidestep.store.files import Location
 from sidestep.store.indexfile import IndexFile
 from sidestep.store.view import BlockMap, Gather
-from sidestep.synopsis.union import UnionVectors
+from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.workload.featureset import FeatureSet
 
 Read = Callable[[IndexFile, Sequence[str]], Mapping[str, pa.Array] | None]

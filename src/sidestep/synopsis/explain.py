@@ -11,8 +11,8 @@ from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds,
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
+from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.skip import kept_blocks
-from sidestep.synopsis.union import UnionVectors
 from sidestep.synopsis.values.forms import Mask
 
 _MOST_NAMED = 2

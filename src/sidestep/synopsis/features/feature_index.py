@@ -80,7 +80,7 @@ def _about(names: Names, said: list[tuple[Formula, Names]]) -> Formula | None:
 
     Leaving conjuncts out is always allowed: what the rest implies, the whole implies. Columns that are compared with
     these matter too. A choice of which some branch speaks of other things does not: that branch would have to be ruled
-    out by those other things, and such formulas are taken apart elsewhere (:mod:`sidestep.synopsis.branches`).
+    out by those other things, and such formulas are taken apart elsewhere (:mod:`sidestep.synopsis.features.branches`).
     """
     if len(said) == 1:
         return said[0][0]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sidestep.predicate.formula import All, Any, Formula, Names, Within, all_of, names_in, within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.synopsis.union import Statement, UnionVectors
+from sidestep.synopsis.features.union_vectors import Statement, UnionVectors
 
 _MOST_LISTED = 1_000
 """A pattern divides sets of up to so many values."""
