@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sidestep.predicate import DataType, parse_type
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.catalog import Synopsis
-from sidestep.synopsis.rangeset import RangeSets, range_sets
+from sidestep.synopsis.range_set import RangeSets, range_sets
 from sidestep.synopsis.values.codes import Coding
 from sidestep.synopsis.values.forms import stored_type
 from sidestep.synopsis.values.summary import summarize

@@ -35,7 +35,7 @@ from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_
 from sidestep.synopsis.grt.merge import integrate, sub_partition, used
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import encode_blocks
-from sidestep.synopsis.rangeset import BYTES_PER_RANGE, grow, range_set
+from sidestep.synopsis.range_set import BYTES_PER_RANGE, grow, range_set
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.hashing import code_hashes

@@ -35,7 +35,7 @@ from sidestep.spark import collect
 from sidestep.store import IndexStatus, read_snapshot
 from sidestep.store.index import open_index
 from sidestep.synopsis import kept_blocks
-from sidestep.synopsis.making import Making, block_synopses
+from sidestep.synopsis.build import Making, block_synopses
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.codes import integer_values
 from sidestep.synopsis.values.summary import summarize

@@ -29,7 +29,7 @@ from sidestep.prune import (
 )
 from sidestep.prune.dips import TableView
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
-from sidestep.synopsis.rangeset import RangeSets, range_sets
+from sidestep.synopsis.range_set import RangeSets, range_sets
 from sidestep.synopsis.values.codes import Coding
 
 Cell = int | bool | None

@@ -18,8 +18,8 @@ from sidestep.prune.columnranges import EVERYTHING, ColumnRanges, column_ranges
 from sidestep.prune.induced import Options, TableView, induced
 from sidestep.synopsis import Catalog, Synopsis, partition_values
 from sidestep.synopsis.bloom import BloomFilters, bloom_filters
-from sidestep.synopsis.gaphistogram import GapHistograms, gap_histograms
-from sidestep.synopsis.rangeset import RangeSets, range_sets
+from sidestep.synopsis.gap_histogram import GapHistograms, gap_histograms
+from sidestep.synopsis.range_set import RangeSets, range_sets
 from sidestep.synopsis.values.code_ranges import code_ranges
 from sidestep.synopsis.values.codes import Coding, codes_of, shared_prefix
 from tests.prune.plans import equal

@@ -14,7 +14,7 @@ from sidestep.predicate.types import BOOLEAN, INTEGER
 from sidestep.prune import Aggregate, Filter, Join, JoinType, Operator, Project, Query, Scan, Union
 from sidestep.prune.induced import Induced, Options, TableView, induced
 from sidestep.synopsis import Catalog
-from sidestep.synopsis.rangeset import RangeSets, grow
+from sidestep.synopsis.range_set import RangeSets, grow
 from sidestep.synopsis.values.block_ranges import BlockRanges
 from sidestep.synopsis.values.codes import Coding, integer_codes
 from tests.prune.plans import Blocks, between, column, equal, random_blocks, scan, spans, viewed

@@ -75,7 +75,7 @@ def test_a_load_chooses_synopses_by_its_log(spark, enabled, tmp_path: Path):
     chosen = report.synopses["id"]
     assert chosen.widest
     assert "kind" not in report.synopses
-    assert f"synopses beside zone maps: id {sidestep.synopsis.wishes.recipe_text(chosen)}" in str(report)
+    assert f"synopses beside zone maps: id {sidestep.synopsis.recipe.recipe_text(chosen)}" in str(report)
     assert report.to_dict()["synopses"] == {"id": chosen.to_json()}
     assert "synopses" in {stage.name for stage in report.stages}
     index = open_index(target)

@@ -18,11 +18,11 @@ from sidestep.predicate.oracle import evaluate, holds
 from sidestep.predicate.types import Kind
 from sidestep.synopsis import Synopsis, kept_blocks
 from sidestep.synopsis.bloom import bloom_columns, bloom_filters, bloom_filters_of
-from sidestep.synopsis.gaphistogram import gap_histogram_columns, gap_histograms, gap_histograms_of
+from sidestep.synopsis.gap_histogram import gap_histogram_columns, gap_histograms, gap_histograms_of
 from sidestep.synopsis.grt.encoding import BlockBits, build, global_ranges_of, grt_columns
 from sidestep.synopsis.grt.popularity import popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
-from sidestep.synopsis.rangeset import range_set_columns, range_sets, range_sets_of
+from sidestep.synopsis.range_set import range_set_columns, range_sets, range_sets_of
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 from tests.synopsis.tables import (

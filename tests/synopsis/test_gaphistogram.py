@@ -13,7 +13,7 @@ from sidestep.predicate.formula import Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import INTEGER, LONG
-from sidestep.synopsis.gaphistogram import (
+from sidestep.synopsis.gap_histogram import (
     UNCOUNTED,
     GapHistograms,
     gap_histogram,
@@ -21,7 +21,7 @@ from sidestep.synopsis.gaphistogram import (
     gap_histograms,
     gap_histograms_of,
 )
-from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.values.codes import Coding, integer_codes
 
 CODING = Coding(INTEGER)

@@ -9,7 +9,7 @@ import pytest
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.bloom import block_filters, bloom_filter, bloom_filters
 from sidestep.synopsis.keeping import Keeping, keeping, pass_rate
-from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.hashing import code_hashes

@@ -17,7 +17,7 @@ from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
-from sidestep.synopsis.rangeset import (
+from sidestep.synopsis.range_set import (
     RangeSets,
     compact,
     grow,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG, STRING, parse_type
-from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.wishes import LEAST, LIMITS, bytes_of, recipe_text, wished
+from sidestep.synopsis.recipe import LEAST, LIMITS, Recipe, bytes_of, recipe_text, wished
 
 COLUMNS = {"id": LONG, "name": STRING, "tags": parse_type("array<int>")}
 

@@ -9,7 +9,7 @@ from sidestep.predicate import DataType
 from sidestep.store import Location, Snapshot, TableIndex
 from sidestep.store.index import open_folder, open_index
 from sidestep.store.update import check_recipes, planned
-from sidestep.synopsis.making import Asked, Making
+from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 
 ROW_BYTES = 200

@@ -35,7 +35,7 @@ from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.deltastats import delta_stats
 from sidestep.store.files import Location, locate, stat
 from sidestep.store.folder import NULL_PARTITION
-from sidestep.synopsis.making import Making, block_synopses
+from sidestep.synopsis.build import Making, block_synopses
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""

@@ -18,7 +18,7 @@ from sidestep.spark.workers import same_interpreter
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate
 from sidestep.store import status as store_status
 from sidestep.store.update import update_index
-from sidestep.synopsis.making import Asked, Making
+from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 
 Progress = Callable[[int, int], None]

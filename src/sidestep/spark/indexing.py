@@ -21,8 +21,7 @@ from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.estimates import remember_keeping
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.recipes import RecipeChoice, choose_recipes
-from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.wishes import Wishes, bytes_of
+from sidestep.synopsis.recipe import Recipe, Wishes, bytes_of
 from sidestep.workload.asked import Asked, asked_of
 from sidestep.workload.query import Workload
 

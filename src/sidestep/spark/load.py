@@ -36,7 +36,7 @@ from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.logentry import foreign_types
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
-from sidestep.synopsis.making import Making
+from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.asked import Asked, asked_of
 from sidestep.workload.featureset import FeatureSet

@@ -12,8 +12,7 @@ from sidestep.spark.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.store.datafile import Snapshot
 from sidestep.store.layoutfile import LayoutSpec
-from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text
-from sidestep.synopsis.wishes import recipe_text
+from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text, recipe_text
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ columns have default values other than NULL (Spark's ``EXISTS_DEFAULT``) must no
 The hidden column ``_block`` has no zone map; where it is constant, its value is the row group's block id. What else a
 layout knows of the blocks it made comes from who made them: :func:`with_layout`.
 
-Other synopses (:mod:`sidestep.synopsis.making`) need the values themselves, as every session reads them. Where a zone
+Other synopses (:mod:`sidestep.synopsis.build`) need the values themselves, as every session reads them. Where a zone
 map is unknown or had to be widened they are unknown, and say nothing.
 """
 
@@ -42,7 +42,7 @@ from sidestep.store.filescan import Scan, Sources
 from sidestep.store.folder import partition_of
 from sidestep.store.leaf import leaves_of
 from sidestep.store.writers import writer_of
-from sidestep.synopsis.making import Making
+from sidestep.synopsis.build import Making
 from sidestep.synopsis.values.forms import stored_type
 
 KEYS = pa.schema(
@@ -164,7 +164,7 @@ def _table_of(
 def synopsis_arrays(
     column: str, type: DataType, synopses: Sequence[Mapping[str, Any]], making: Making
 ) -> dict[str, pa.Array]:
-    """The index columns of what :func:`~sidestep.synopsis.making.block_synopses` made of each block in turn."""
+    """The index columns of what :func:`~sidestep.synopsis.build.block_synopses` made of each block in turn."""
     wanted = making.columns(column, type)
     return {name: pa.array([found.get(name) for found in synopses], arrow) for name, arrow in wanted.items()}
 

@@ -20,7 +20,7 @@ from sidestep.store.files import Location, delete
 from sidestep.store.index import TableIndex, open_folder
 from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
 from sidestep.store.rangetables import named_range_tables, unused_range_tables, with_range_tables
-from sidestep.synopsis.making import Making
+from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import KINDS, Recipes
 
 YOUNG_SECONDS = 24 * 3600.0

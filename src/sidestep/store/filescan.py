@@ -16,7 +16,7 @@ from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.calendar import widen_for_calendar
 from sidestep.store.leaf import Leaf, Reading, reading_of
 from sidestep.store.writers import Writer
-from sidestep.synopsis.making import Making, block_synopses
+from sidestep.synopsis.build import Making, block_synopses
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary, summarize
 
 

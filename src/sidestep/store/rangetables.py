@@ -14,9 +14,9 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
 from sidestep.store.files import Location, list_files, open_file, write_addressed
+from sidestep.synopsis.build import Asked
 from sidestep.synopsis.grt.encoding import table_of_parts
 from sidestep.synopsis.grt.table import GlobalRangeTable
-from sidestep.synopsis.making import Asked
 from sidestep.synopsis.recipe import Recipes
 
 _IDENTITY = re.compile(r"[0-9a-f]{16}")

@@ -32,14 +32,13 @@ from sidestep.store.blockgroups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.store.blocksample import BlockSample, sample_blocks
 from sidestep.store.datafile import Partition, Snapshot
 from sidestep.synopsis.budget import Choice, bound_over, spend, thrifty
+from sidestep.synopsis.build import has_codes
 from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
 from sidestep.synopsis.grt.popularity import popularity
-from sidestep.synopsis.making import has_codes
-from sidestep.synopsis.rangeset import BYTES_PER_RANGE
-from sidestep.synopsis.recipe import GroupRecipe, Recipe
+from sidestep.synopsis.range_set import BYTES_PER_RANGE
+from sidestep.synopsis.recipe import GroupRecipe, Recipe, Wishes, wished
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.wishes import Wishes, wished
 from sidestep.synopsis.worth import LEAST_GAPS, default_recipe, gap_share, key_like, usual_queries
 from sidestep.workload.asked import Asked
 

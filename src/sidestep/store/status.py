@@ -17,9 +17,8 @@ from sidestep.store.files import Location
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.snapshot import read_snapshot
 from sidestep.store.synopses import HeldSynopsis
-from sidestep.synopsis.recipe import Recipe, partitions_text
+from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
-from sidestep.synopsis.wishes import recipe_text
 
 
 @dataclass(frozen=True, slots=True)

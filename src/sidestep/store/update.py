@@ -22,8 +22,8 @@ from sidestep.store.files import Location
 from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.settle import settle
+from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.grt.table import GlobalRangeTable
-from sidestep.synopsis.making import Asked, Making
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.forms import stored_form
 

@@ -2,13 +2,13 @@
 
 Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
 that every synopsis follows. :mod:`~sidestep.synopsis.zones.zone_map`, :mod:`~sidestep.synopsis.zones.partition_values` and
-:mod:`~sidestep.synopsis.features.union_vectors` are three of them; :mod:`~sidestep.synopsis.rangeset`,
-:mod:`~sidestep.synopsis.gaphistogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt.encoding` are those that
-a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.making` makes them of a block.
+:mod:`~sidestep.synopsis.features.union_vectors` are three of them; :mod:`~sidestep.synopsis.range_set`,
+:mod:`~sidestep.synopsis.gap_histogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt.encoding` are those that
+a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.build` makes them of a block.
 """
 
+from sidestep.synopsis.attribution import Amount, Skip, explain_skips
 from sidestep.synopsis.catalog import Catalog, Synopsis
-from sidestep.synopsis.explain import Amount, Skip, explain_skips
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.skip import kept_blocks

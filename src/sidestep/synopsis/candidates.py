@@ -31,7 +31,7 @@ from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, uniform
 from sidestep.synopsis.grt.table import encode_blocks
-from sidestep.synopsis.rangeset import BYTES_PER_RANGE, compact
+from sidestep.synopsis.range_set import BYTES_PER_RANGE, compact
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding

@@ -18,7 +18,7 @@ import numpy as np
 
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
 from sidestep.synopsis.candidates import GRT, Profile, candidates, zone_map
-from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges

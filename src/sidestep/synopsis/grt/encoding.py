@@ -26,10 +26,10 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
+from sidestep.synopsis.build import NO_BITS, bits_bytes, learned
 from sidestep.synopsis.grt.merge import cut, integrate, merge, sub_partition, used, users
 from sidestep.synopsis.grt.popularity import Popularity
 from sidestep.synopsis.grt.table import GlobalRangeTable, Words, encode_blocks
-from sidestep.synopsis.making import NO_BITS, bits_bytes, learned
 from sidestep.synopsis.values.block_ranges import from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, joined_bytes

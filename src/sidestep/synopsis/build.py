@@ -25,12 +25,12 @@ import pyarrow as pa
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType, Kind, time_step
 from sidestep.synopsis.bloom import LINE_BYTES, bloom_filter, false_positive_rate, lines_for
-from sidestep.synopsis.gaphistogram import UNCOUNTED, gap_histogram
+from sidestep.synopsis.gap_histogram import UNCOUNTED, gap_histogram
 from sidestep.synopsis.grt.encoding import ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable
-from sidestep.synopsis.rangeset import range_set
+from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.block_ranges import STORED
 from sidestep.synopsis.values.code_ranges import CodeRanges, end_to_end
