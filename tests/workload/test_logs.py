@@ -11,8 +11,8 @@ import pytest
 
 from sidestep.errors import SidestepError
 from sidestep.workload import READERS, LogReader, Statement, fold, read_log
-from sidestep.workload import logs as logs_module
-from sidestep.workload.moments import seconds_since_1970
+from sidestep.workload.logs import read as logs_module
+from sidestep.workload.logs.entries import seconds_since_1970
 
 
 def test_a_script(tmp_path):

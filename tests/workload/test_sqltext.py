@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidestep.workload.sqltext import split_statements
+from sidestep.workload.logs.entries import split_statements
 
 
 def texts(script):

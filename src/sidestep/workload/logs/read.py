@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from sidestep.errors import SidestepError
-from sidestep.workload.entries import BadLine, Entry, read_csv, read_json, read_sql
+from sidestep.workload.logs.entries import BadLine, Entry, read_csv, read_json, read_sql
 from sidestep.workload.query import Statement
 
 FOLD_ABOVE = 100_000
