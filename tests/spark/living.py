@@ -16,7 +16,7 @@ import sidestep
 from sidestep.predicate import DOUBLE, LONG, STRING, column, compare
 from sidestep.spark.load import load
 from sidestep.store import open_index, read_snapshot
-from sidestep.workload.featureset import Feature, FeatureSet
+from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.tables import rows_of, switched_off
 
 Row = dict[str, Any]

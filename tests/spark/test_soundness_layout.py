@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import sidestep
 from sidestep import SidestepError, SidestepWarning
 from sidestep.predicate.nodes import And, Not, Or, Predicate
-from sidestep.workload.featureset import Feature, FeatureSet
+from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.branches import answers, union
 from tests.spark.garbage import copy_with_garbage, skipped_blocks
 from tests.spark.generated import Generated, questions, tables

@@ -20,7 +20,7 @@ from sidestep.store.folder import read_folder
 from sidestep.store.layoutfile import LayoutSpec, layout_names, load_layout, save_layout
 from sidestep.store.update import update_index
 from sidestep.store.vacuum import vacuum
-from sidestep.workload.featureset import Feature, FeatureSet
+from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.store.tables import write_parquet
 
 DAY = 24 * 3600.0

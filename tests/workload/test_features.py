@@ -32,7 +32,7 @@ from sidestep.predicate import (
     sql,
 )
 from sidestep.workload import Eligibility, Options, TableUse, Workload, augment, extract, of_table
-from sidestep.workload.features import predicate_sets
+from sidestep.workload.features.extract import predicate_sets
 from tests.workload.queries import query, tpch, workload
 
 PRODUCT, PUBLISHER, EVENT = (column(name, STRING) for name in ("product", "publisher", "event"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.workload import closed_sets
-from sidestep.workload.mining import TooManySets
+from sidestep.workload.features.mining import TooManySets
 
 TRANSACTIONS = st.lists(st.tuples(st.frozensets(st.integers(0, 6)), st.integers(1, 4)), max_size=8)
 

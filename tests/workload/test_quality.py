@@ -23,7 +23,7 @@ from sidestep.workload import (
     of_table,
     stability,
 )
-from sidestep.workload.quality import _windows
+from sidestep.workload.features.quality import _windows
 from tests.workload.queries import query, tpch, workload
 
 A, B = column("a", INTEGER), column("b", INTEGER)

@@ -14,7 +14,7 @@ from sidestep.layout.vectors import Bits
 from sidestep.predicate import IntervalSet
 from sidestep.predicate.formula import necessary_ranges
 from sidestep.workload import Augmented, Feature, Miner, Options, TableWorkload, closed_sets, subsumed_by
-from sidestep.workload.features import PredicateSet, predicate_sets
+from sidestep.workload.features.extract import PredicateSet, predicate_sets
 
 SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
 """Thresholds T whose predicate sets are candidates, as shares of the queries."""
@@ -104,7 +104,7 @@ def enough_features(
     """How many features to take: the fewest with which later queries read nearly as little as with any number.
 
     Each of the last windows of time is predicted from all before it, as in
-    :func:`sidestep.workload.choice.choose`, but what counts is the rows that would be read.
+    :func:`sidestep.workload.features.tune.choose`, but what counts is the rows that would be read.
     """
     curves, totals = [], []
     edges = np.linspace(0, workload.total, FOLDS + 2)[1:]

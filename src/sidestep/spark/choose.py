@@ -30,7 +30,7 @@ from sidestep.workload import (
     of_table,
     tables_of,
 )
-from sidestep.workload.features import PredicateSet, feature_of
+from sidestep.workload.features.extract import PredicateSet, feature_of
 
 SAMPLE_ROWS = 200_000
 SELECTION_ROWS = 20_000

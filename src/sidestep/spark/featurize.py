@@ -49,7 +49,7 @@ from sidestep.predicate import (
 from sidestep.predicate.text import literal_text, name_text
 from sidestep.spark.analyze import analyze_statements
 from sidestep.spark.blockwriter import word_names
-from sidestep.workload.featureset import Feature, FeatureSet
+from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.query import Statement
 
 VIEW = "sidestep_features"

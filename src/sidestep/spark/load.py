@@ -39,7 +39,7 @@ from sidestep.store.transaction import AddedFile, check_writable, commit, with_r
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.asked import Asked, asked_of
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
 
 OPERATION = "OPTIMIZE"

@@ -1,4 +1,4 @@
-"""Frequent predicate sets by MLlib's FP-growth, as a miner for :mod:`sidestep.workload.features`."""
+"""Frequent predicate sets by MLlib's FP-growth, as a miner for :mod:`sidestep.workload.features.extract`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from sidestep.workload.mining import Transaction, closed_sets
+from sidestep.workload.features.mining import Transaction, closed_sets
 
 MOST_SUBSETS = 1 << 16
 """FP-growth lists every frequent set, closed or not: where there may be more, closed sets are grown instead."""

@@ -38,7 +38,7 @@ from sidestep.store.features import save_features
 from sidestep.store.layoutfile import load_layout, save_layout
 from sidestep.store.transaction import with_retries
 from sidestep.synopsis.recipe import Recipes
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.feature_set import FeatureSet
 
 ENOUGH_BLOCKS = 4
 """New rows of a unit make a good layout once they fill so many blocks."""

@@ -32,7 +32,7 @@ from sidestep.store.layoutfile import LayoutSpec, load_layout
 from sidestep.store.transaction import AddedFile, commit
 from sidestep.store.writable import check_writable
 from sidestep.synopsis.recipe import Recipes
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.feature_set import FeatureSet
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.store.files import Location, open_file, write_addressed
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.feature_set import FeatureSet
 
 _ID = re.compile(r"[0-9a-f]{64}")
 

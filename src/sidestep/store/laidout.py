@@ -20,7 +20,7 @@ from sidestep.store.files import Location
 from sidestep.store.indexfile import IndexFile
 from sidestep.store.view import BlockMap, Gather
 from sidestep.synopsis.features.union_vectors import UnionVectors
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.feature_set import FeatureSet
 
 Read = Callable[[IndexFile, Sequence[str]], Mapping[str, pa.Array] | None]
 """Columns of an index file; None if it can no longer be read."""

@@ -1,18 +1,18 @@
 """What do queries ask for? Log readers, queries as sets of predicates, and the features that represent them."""
 
 from sidestep.workload.canonical import canonical
-from sidestep.workload.choice import Choice, Score, choose
-from sidestep.workload.eligible import Eligibility
 from sidestep.workload.factor import Factored, factor
-from sidestep.workload.features import Augmented, Options, augment, extract, extract_from
-from sidestep.workload.featureset import Feature, FeatureDiff, FeatureSet, diff
+from sidestep.workload.features.eligible import Eligibility
+from sidestep.workload.features.extract import Augmented, Options, augment, extract, extract_from
+from sidestep.workload.features.feature_set import Feature, FeatureDiff, FeatureSet, diff
+from sidestep.workload.features.mining import Miner, Transaction, closed_sets
+from sidestep.workload.features.quality import Curve, Drift, commonality, coverage, drift, stability, subsumed_by
+from sidestep.workload.features.tune import Choice, Score, choose
 from sidestep.workload.folded import Item, Scan, TableWorkload, of_table, tables_of
 from sidestep.workload.logs.entries import BadLine, Entry, split_statements
 from sidestep.workload.logs.read import READERS, Log, LogReader, fold, read_log
-from sidestep.workload.mining import Miner, Transaction, closed_sets
 from sidestep.workload.page import page, save_page
 from sidestep.workload.plots import show
-from sidestep.workload.quality import Curve, Drift, commonality, coverage, drift, stability, subsumed_by
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
 from sidestep.workload.report import Analysis, TableAnalysis, analyze, analyze_table, to_json
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sidestep.errors import SidestepError
-from sidestep.workload.quality import Curve
+from sidestep.workload.features.quality import Curve
 from sidestep.workload.report import Analysis, TableAnalysis
 
 _STYLE = """

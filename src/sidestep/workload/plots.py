@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sidestep.workload.featureset import features_table
-from sidestep.workload.quality import Curve
+from sidestep.workload.features.feature_set import features_table
+from sidestep.workload.features.quality import Curve
 from sidestep.workload.report import Analysis, TableAnalysis
 
 WIDTH, HEIGHT = 44, 10

@@ -10,12 +10,12 @@ import numpy as np
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import sql
-from sidestep.workload.choice import Choice, choose
-from sidestep.workload.features import Augmented, Options, augment, extract_from
-from sidestep.workload.featureset import FeatureSet
+from sidestep.workload.features.extract import Augmented, Options, augment, extract_from
+from sidestep.workload.features.feature_set import FeatureSet
+from sidestep.workload.features.mining import Miner, closed_sets
+from sidestep.workload.features.quality import Curve, commonality, coverage, stability, subsumed_by
+from sidestep.workload.features.tune import Choice, choose
 from sidestep.workload.folded import TableWorkload, of_table, tables_of
-from sidestep.workload.mining import Miner, closed_sets
-from sidestep.workload.quality import Curve, commonality, coverage, stability, subsumed_by
 from sidestep.workload.query import Workload
 
 MOST_EXAMPLES = 3

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sidestep.workload.canonical import formula_of
-from sidestep.workload.features import Augmented, Options, augment, extract_from
-from sidestep.workload.featureset import Feature, FeatureDiff, FeatureSet, diff
+from sidestep.workload.features.augment import Bits, subsumed
+from sidestep.workload.features.extract import Augmented, Options, augment, extract_from
+from sidestep.workload.features.feature_set import Feature, FeatureDiff, FeatureSet, diff
+from sidestep.workload.features.mining import Miner, closed_sets
 from sidestep.workload.folded import Scan, TableWorkload
-from sidestep.workload.mining import Miner, closed_sets
-from sidestep.workload.subsumption import Bits, subsumed
 
 WINDOWS = 5
 """Windows of time that a stability curve is averaged over, so that no starting point decides it."""

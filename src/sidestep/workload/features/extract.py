@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import all_of, implies
-from sidestep.workload.eligible import Eligibility
-from sidestep.workload.featureset import Feature, FeatureSet
+from sidestep.workload.features.augment import Bits, subsumed
+from sidestep.workload.features.eligible import Eligibility
+from sidestep.workload.features.feature_set import Feature, FeatureSet
+from sidestep.workload.features.mining import Miner, TooManySets, Transaction, closed_sets
 from sidestep.workload.folded import Item, TableWorkload, of_table
-from sidestep.workload.mining import Miner, TooManySets, Transaction, closed_sets
 from sidestep.workload.query import Workload
-from sidestep.workload.subsumption import Bits, subsumed
 
 Weights = npt.NDArray[np.int64]
 """How often each filter occurred."""
