@@ -31,12 +31,12 @@ from sidestep.workload import (
     TableAnalysis,
     Workload,
     closed_sets,
-    page,
     read_log,
     to_json,
 )
 from sidestep.workload import analyze as analyze_workload
-from sidestep.workload.plots import rendered
+from sidestep.workload.analysis import views as page
+from sidestep.workload.analysis.views import rendered
 
 MOST_FAILURES = 1_000
 

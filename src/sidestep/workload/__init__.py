@@ -1,5 +1,7 @@
 """What do queries ask for? Log readers, queries as sets of predicates, and the features that represent them."""
 
+from sidestep.workload.analysis.analysis import Analysis, TableAnalysis, analyze, analyze_table, to_json
+from sidestep.workload.analysis.views import page, save_page, show
 from sidestep.workload.canonical import canonical
 from sidestep.workload.factor import Factored, factor
 from sidestep.workload.features.eligible import Eligibility
@@ -11,10 +13,7 @@ from sidestep.workload.features.tune import Choice, Score, choose
 from sidestep.workload.folded import Item, Scan, TableWorkload, of_table, tables_of
 from sidestep.workload.logs.entries import BadLine, Entry, split_statements
 from sidestep.workload.logs.read import READERS, Log, LogReader, fold, read_log
-from sidestep.workload.page import page, save_page
-from sidestep.workload.plots import show
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
-from sidestep.workload.report import Analysis, TableAnalysis, analyze, analyze_table, to_json
 
 __all__ = [
     "READERS",
