@@ -27,7 +27,7 @@ from sidestep.store.blocksample import sample_blocks
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.synopsis import kept_blocks
 from sidestep.synopsis.recipe import KINDS, GroupRecipe, Recipe
-from sidestep.workload.asked import Asked
+from sidestep.workload.table import Asked
 from tests.store.tables import write_parquet
 from tests.store.test_synopses import cases, many, write_blocks
 from tests.synopsis.tables import TYPES

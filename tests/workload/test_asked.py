@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sidestep.predicate import INTEGER, Column, IntervalSet, between, column, compare, disjunction, one_of
 from sidestep.workload import JoinUse, Query, Workload
-from sidestep.workload.asked import Asked, asked_of
+from sidestep.workload.table import Asked, asked_of
 from tests.workload.queries import query, workload
 
 A, B = column("a", INTEGER), column("b", INTEGER)

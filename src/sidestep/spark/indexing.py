@@ -22,8 +22,8 @@ from sidestep.store.estimates import remember_keeping
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.synopsis.recipe import Recipe, Wishes, bytes_of
-from sidestep.workload.asked import Asked, asked_of
 from sidestep.workload.query import Workload
+from sidestep.workload.table import Asked, asked_of
 
 Log = str | os.PathLike[str] | Sequence[str]
 

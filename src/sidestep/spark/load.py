@@ -38,9 +38,9 @@ from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import Recipes
-from sidestep.workload.asked import Asked, asked_of
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
+from sidestep.workload.table import Asked, asked_of
 
 OPERATION = "OPTIMIZE"
 CREATION = "CREATE TABLE AS SELECT"

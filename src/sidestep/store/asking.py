@@ -12,7 +12,7 @@ from sidestep.store.blockgroups import BlockGroup
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import Coding
 from sidestep.synopsis.zones.partition_values import partition_values
-from sidestep.workload.asked import Asked
+from sidestep.workload.table import Asked
 
 MOST_QUERIES = 200
 

@@ -40,7 +40,7 @@ from sidestep.synopsis.recipe import GroupRecipe, Recipe, Wishes, wished
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.worth import LEAST_GAPS, default_recipe, gap_share, key_like, usual_queries
-from sidestep.workload.asked import Asked
+from sidestep.workload.table import Asked
 
 LOG_SHARE = 0.001
 """The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""

@@ -10,10 +10,10 @@ from sidestep.workload.features.feature_set import Feature, FeatureDiff, Feature
 from sidestep.workload.features.mining import Miner, Transaction, closed_sets
 from sidestep.workload.features.quality import Curve, Drift, commonality, coverage, drift, stability, subsumed_by
 from sidestep.workload.features.tune import Choice, Score, choose
-from sidestep.workload.folded import Item, Scan, TableWorkload, of_table, tables_of
 from sidestep.workload.logs.entries import BadLine, Entry, split_statements
 from sidestep.workload.logs.read import READERS, Log, LogReader, fold, read_log
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
+from sidestep.workload.table import Item, Scan, TableWorkload, of_table, tables_of
 
 __all__ = [
     "READERS",

@@ -15,8 +15,8 @@ from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.features.mining import Miner, closed_sets
 from sidestep.workload.features.quality import Curve, commonality, coverage, stability, subsumed_by
 from sidestep.workload.features.tune import Choice, choose
-from sidestep.workload.folded import TableWorkload, of_table, tables_of
 from sidestep.workload.query import Workload
+from sidestep.workload.table import TableWorkload, of_table, tables_of
 
 MOST_EXAMPLES = 3
 MOST_REASONS = 20

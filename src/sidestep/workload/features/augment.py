@@ -26,7 +26,7 @@ from sidestep.predicate import (
 from sidestep.predicate.cuts import high_cut, low_cut
 from sidestep.predicate.facts import Facts
 from sidestep.predicate.formula import necessary_ranges
-from sidestep.workload.folded import TableWorkload
+from sidestep.workload.table import TableWorkload
 
 Bits = npt.NDArray[np.bool_]
 

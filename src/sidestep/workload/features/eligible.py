@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import All, Any, Column, Compares, Formula, Holds, Kind, Matches, Null, Within, atoms
-from sidestep.workload.folded import Item
+from sidestep.workload.table import Item
 
 DATE_AND_TIME = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.TIME})
 

@@ -16,8 +16,8 @@ from sidestep.workload.features.augment import Bits, subsumed
 from sidestep.workload.features.eligible import Eligibility
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.features.mining import Miner, TooManySets, Transaction, closed_sets
-from sidestep.workload.folded import Item, TableWorkload, of_table
 from sidestep.workload.query import Workload
+from sidestep.workload.table import Item, TableWorkload, of_table
 
 Weights = npt.NDArray[np.int64]
 """How often each filter occurred."""

@@ -12,7 +12,7 @@ from sidestep.workload.features.augment import Bits, subsumed
 from sidestep.workload.features.extract import Augmented, Options, augment, extract_from
 from sidestep.workload.features.feature_set import Feature, FeatureDiff, FeatureSet, diff
 from sidestep.workload.features.mining import Miner, closed_sets
-from sidestep.workload.folded import Scan, TableWorkload
+from sidestep.workload.table import Scan, TableWorkload
 
 WINDOWS = 5
 """Windows of time that a stability curve is averaged over, so that no starting point decides it."""

@@ -10,7 +10,7 @@ import numpy as np
 from sidestep.predicate import All, Any, Compares, Formula, Holds, Matches, Null, Within
 from sidestep.workload.features.extract import Augmented, Options, PredicateSet, predicate_sets
 from sidestep.workload.features.mining import Miner, closed_sets
-from sidestep.workload.folded import Item, Scan
+from sidestep.workload.table import Item, Scan
 
 NUM_FEATURES = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40)
 SHARES = (0.005, 0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
