@@ -10,8 +10,9 @@ import pytest
 
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG, STRING, parse_type
-from sidestep.synopsis.build import NO_BITS, NO_FILTER, NO_RANGES, Making, block_synopses, learned
-from sidestep.synopsis.grt.encoding import build, table_of_parts
+from sidestep.synopsis.build import NO_FILTER, NO_RANGES, Making, block_synopses
+from sidestep.synopsis.grt.encoding import NO_BITS, build, table_of_parts
+from sidestep.synopsis.grt.popularity import learned
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import STORED
 from sidestep.synopsis.values.codes import Coding, codes_of

@@ -11,7 +11,7 @@ from rich.console import Console
 from sidestep.errors import SidestepError
 from sidestep.predicate import INTEGER, STRING, column, compare
 from sidestep.workload import Failure, Options, Statement, Workload, analyze, save_page, show, to_json
-from sidestep.workload.analysis import views as page
+from sidestep.workload.analysis.views import page
 from tests.workload.queries import query, tpch, workload
 
 A, NAME = column("a", INTEGER), column("name", STRING)

@@ -35,8 +35,7 @@ from sidestep.workload import (
     to_json,
 )
 from sidestep.workload import analyze as analyze_workload
-from sidestep.workload.analysis import views as page
-from sidestep.workload.analysis.views import rendered
+from sidestep.workload.analysis.views import page, rendered
 
 MOST_FAILURES = 1_000
 

@@ -24,10 +24,10 @@ from sidestep.store.laidout import Read
 from sidestep.store.rangetables import load_range_table
 from sidestep.store.view import BlockMap, Gather
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of
-from sidestep.synopsis.build import NO_BITS, NO_FILTER, NO_RANGES, stored_columns
+from sidestep.synopsis.build import NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.catalog import Synopsis
 from sidestep.synopsis.gap_histogram import BlockHistograms, GapHistograms, gap_histograms_of
-from sidestep.synopsis.grt.encoding import BlockBits, GlobalRanges, global_ranges_of
+from sidestep.synopsis.grt.encoding import NO_BITS, BlockBits, GlobalRanges, global_ranges_of
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.range_set import RangeSets, range_sets_of
 from sidestep.synopsis.recipe import KINDS, Recipe, Recipes

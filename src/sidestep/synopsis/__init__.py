@@ -1,10 +1,8 @@
 """What does a block contain? One module per synopsis, and one catalog that holds them as columns.
 
-Start at :mod:`sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
-that every synopsis follows. :mod:`~sidestep.synopsis.zones.zone_map`, :mod:`~sidestep.synopsis.zones.partition_values` and
-:mod:`~sidestep.synopsis.features.union_vectors` are three of them; :mod:`~sidestep.synopsis.range_set`,
-:mod:`~sidestep.synopsis.gap_histogram`, :mod:`~sidestep.synopsis.bloom` and :mod:`~sidestep.synopsis.grt.encoding` are those that
-a column has by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.build` makes them of a block.
+Start at :mod:`~sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
+that every synopsis follows. Zone maps and partition values are in ``zones/``, union vectors in ``features/``. A column
+has the others by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.build` makes them of a block.
 """
 
 from sidestep.synopsis.attribution import Amount, Skip, explain_skips

@@ -7,7 +7,7 @@ partition goes without a synopsis that others have.
 
 **Global range tables** are made of all blocks together. Where there is one already, a block is encoded by it at once:
 values that came later and lie in none of its ranges have a bit of their own. Where there is none yet, the block leaves
-its *parts*, its values as a few dozen ranges (:func:`~.grtranges.sub_partition`), of which a table is made and by which
+its *parts*, its values as a few dozen ranges (:func:`~.grt.merge.sub_partition`), of which a table is made and by which
 the block is encoded (:mod:`sidestep.synopsis.grt.encoding`).
 """
 
@@ -26,9 +26,9 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType, Kind, time_step
 from sidestep.synopsis.bloom import LINE_BYTES, bloom_filter, false_positive_rate, lines_for
 from sidestep.synopsis.gap_histogram import UNCOUNTED, gap_histogram
-from sidestep.synopsis.grt.encoding import ranges_per_partition
+from sidestep.synopsis.grt.encoding import NO_BITS, bits_bytes, ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
-from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
+from sidestep.synopsis.grt.popularity import Popularity, learned, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe, Recipes
@@ -54,8 +54,8 @@ _FINER = 4
 """Where a block cannot know which gaps are popular, it leaves so many times as many parts to choose from."""
 
 NO_RANGES = np.zeros(1, dtype=np.uint64)
-NO_FILTER, NO_BITS = b"\0", b""
-"""What a block of which nothing is known stores: none is of a length that ranges, a filter or bits can have."""
+NO_FILTER = b"\0"
+"""What a block of which nothing is known stores: neither is of a length that ranges or a filter can have."""
 
 
 @dataclass(frozen=True)
@@ -184,17 +184,6 @@ def block_synopses(column: str, type: DataType, values: ArrowColumn | None, maki
                 made[f"grt:{column}"] = bits_bytes(table, table.encode(held))
                 made[f"grttable:{column}"] = table.identity
     return made
-
-
-def learned(coding: Coding, asked: Sequence[tuple[IntervalSet, float]]) -> Popularity:
-    """Popularity from what is asked for: spread to what lies around it, as single values seldom come up again."""
-    return popularity(coding, asked, spread=1.0)
-
-
-def bits_bytes(table: GlobalRangeTable, words: Codes) -> bytes:
-    """A block's bits as they are stored."""
-    assert len(words) == table.words
-    return words.astype("<u8").tobytes()
 
 
 def _unknown(column: str, recipe: Recipe, making: Making) -> dict[str, Any]:

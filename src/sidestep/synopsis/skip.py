@@ -17,7 +17,7 @@ is TRUE for it. On that formula only two questions are left, and both are monoto
   skip, never a lost row. (Conjuncts on one column are one interval set by then, so the usual case is not missed.)
 
 **Several features together.** Where there are union vectors, a formula is also taken apart into branches that features
-answer one by one (:mod:`sidestep.synopsis.features.branches`): the values of a list, and a choice together with the conjuncts
+answer one by one (:mod:`.features.branches`): the values of a list, and a choice together with the conjuncts
 around it. That is one more AND with an OR of answers, so it is as sound as the answers are; a budget keeps it short.
 
 **The rules for atoms**, for outer bounds ``[lower, upper]`` of a block's values:

@@ -2,15 +2,15 @@
 
 Made in three steps, each of which can run where the data is:
 
-* *map*: each partition's values become a few ranges, cut at its most popular gaps (:func:`~.grtranges.sub_partition`);
+* *map*: each partition's values become a few ranges, cut at its most popular gaps (:func:`~.merge.sub_partition`);
 * *reduce*: :func:`global_ranges` makes one list of mutually exclusive ranges of them, and merges it down to as many as
   there are bits, at the least cost in popularity;
-* *map*: each block's values are encoded by that table (:meth:`~.grttable.GlobalRangeTable.encode`).
+* *map*: each block's values are encoded by that table (:meth:`~.table.GlobalRangeTable.encode`).
 
 A query is encoded once; then one AND over the words it touches decides for all blocks. Merged ranges may reach beyond a
 block's own least and greatest value: the catalog holds zone maps beside this, and their answers are put together.
 
-The reduce step of global range encoding: a table from the parts that blocks left, and each block's bits by it.
+Blocks that are indexed before there is a table leave their *parts*; :func:`table_of_parts` is the reduce step on those.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.build import NO_BITS, bits_bytes, learned
 from sidestep.synopsis.grt.merge import cut, integrate, merge, sub_partition, used, users
-from sidestep.synopsis.grt.popularity import Popularity
+from sidestep.synopsis.grt.popularity import Popularity, learned
 from sidestep.synopsis.grt.table import GlobalRangeTable, Words, encode_blocks
 from sidestep.synopsis.values.block_ranges import from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
@@ -45,6 +44,9 @@ _MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
 
 
 _FEW = 16
+
+NO_BITS = b""
+"""What a block of which nothing is known stores: bits are never of that length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +203,12 @@ def global_ranges_of(
         words[usable] = joined_bytes(stored.filter(pa.array(usable))).view("<u8").reshape(-1, table.words)
         columns[name] = BlockBits(table, np.ascontiguousarray(words.T))
     return GlobalRanges(columns)
+
+
+def bits_bytes(table: GlobalRangeTable, words: Codes) -> bytes:
+    """A block's bits as they are stored."""
+    assert len(words) == table.words
+    return words.astype("<u8").tobytes()
 
 
 def table_of_parts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -151,3 +151,8 @@ def _neighbourhoods(coding: Coding, begins: Codes, ends: Codes, lent: Lengths) -
     around = unit.of(lows, highs)
     kept = around > 0
     return lows[kept], highs[kept], lent[kept] * unit.of(begins, ends)[kept] / around[kept]
+
+
+def learned(coding: Coding, asked: Sequence[tuple[IntervalSet, float]]) -> Popularity:
+    """Popularity from what is asked for: spread to what lies around it, as single values seldom come up again."""
+    return popularity(coding, asked, spread=1.0)
