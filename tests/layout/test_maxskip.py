@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from sidestep.errors import SidestepError
 from sidestep.layout import Grouping, VectorCounts, pack, partition, skippable_rows, unpack
-from sidestep.layout.merging import merge_up
-from sidestep.layout.overlap import ByteWeights, codes_of
+from sidestep.layout.merge import merge_up
+from sidestep.layout.weights import ByteWeights, codes_of
 from tests.layout.inputs import Problem, many, problems
 
 

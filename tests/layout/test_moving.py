@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given
 
 from sidestep.layout import skippable_rows, unite, unpack
-from sidestep.layout.merging import merge_up
-from sidestep.layout.moving import move_vectors
-from sidestep.layout.overlap import ByteWeights, codes_of
+from sidestep.layout.merge import merge_up, move_vectors
+from sidestep.layout.weights import ByteWeights, codes_of
 from tests.layout.inputs import many, problems
 
 

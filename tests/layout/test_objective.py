@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.layout import skippable_per_block, skippable_rows, unpack
-from sidestep.layout.overlap import ByteWeights, codes_of
+from sidestep.layout.weights import ByteWeights, codes_of
 from tests.layout.inputs import problems
 
 

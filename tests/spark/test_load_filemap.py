@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.layout import cut
-from sidestep.spark.filemap import FileMap, map_files
+from sidestep.layout.placement import FileMap, map_files
 
 
 def mapped(rows: list[tuple[str, int, int]], vectors: list[int] | None = None, **wishes: int) -> FileMap:

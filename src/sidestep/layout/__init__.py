@@ -1,8 +1,6 @@
 """Where do rows go? Feature vectors, the objective, and the partitioner that groups vectors into blocks."""
 
-from sidestep.layout.cuts import cut
-from sidestep.layout.maxskip import Grouping, partition
-from sidestep.layout.objective import skippable_per_block, skippable_rows
+from sidestep.layout.maxskip import Grouping, cut, partition
 from sidestep.layout.vectors import (
     VectorCounts,
     Words,
@@ -14,6 +12,7 @@ from sidestep.layout.vectors import (
     unite,
     unpack,
 )
+from sidestep.layout.weights import skippable_per_block, skippable_rows
 
 __all__ = [
     "Grouping",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.layout.cuts import cut
 from sidestep.layout.demand import Demands, group_rows
+from sidestep.layout.maxskip import cut
 from sidestep.layout.sample import Codes, Sample
 from sidestep.layout.vectors import Words
 

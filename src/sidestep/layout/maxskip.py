@@ -1,4 +1,7 @@
-"""Balanced MaxSkip: feature vectors are merged bottom up into groups that queries can skip whole."""
+"""A group of rows becomes blocks of one size, or nearly so.
+
+Balanced MaxSkip: feature vectors are merged bottom up into groups that queries can skip whole.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,35 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.layout.merging import Positions, merge_up
-from sidestep.layout.moving import move_vectors
-from sidestep.layout.objective import checked_weights
-from sidestep.layout.overlap import ByteWeights, codes_of
-from sidestep.layout.similar import side_by_side, similar_parts
+from sidestep.layout.merge import Positions, merge_up, move_vectors
+from sidestep.layout.order import side_by_side, similar_parts
 from sidestep.layout.vectors import Counts, VectorCounts, Words, unite, unpack
+from sidestep.layout.weights import ByteWeights, checked_weights, codes_of
+
+
+def cut(size: int, min_size: int) -> tuple[int, ...]:
+    """The sizes of the blocks that a group is cut into: as many as ``min_size`` allows, and as even as possible.
+
+    Contract: they sum to ``size``; each is in ``[min_size, 2 * min_size)`` unless the group itself is smaller than
+    ``min_size``, and then it is one block. No rows, no blocks. Small blocks skip more, which is why there are as many
+    as the bound allows; even ones leave no straggler (thesis, 3.4.1 and 3.4.4). A group that the partitioner merged is
+    below ``2 * min_size`` and stays one block: only a vector that is frequent on its own is cut.
+
+    >>> cut(1_750, 500)
+    (584, 583, 583)
+    >>> cut(999, 500), cut(120, 500)
+    ((999,), (120,))
+    """
+    if min_size < 1:
+        raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
+    if size < 0:
+        raise SidestepError(f"A group of {size} rows can't be cut: a size is never negative.")
+    if size == 0:
+        return ()
+    blocks = max(size // min_size, 1)
+    each, over = divmod(size, blocks)
+    return (each + 1,) * over + (each,) * (blocks - over)
+
 
 AT_ONCE = 10_000
 """How many vectors are merged as a whole: the time goes with the square of their number, and is seconds for these."""
@@ -37,14 +63,14 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     """Group feature vectors so that the workload skips many rows, in groups that can be cut into blocks of one size.
 
     This is Balanced MaxSkip (thesis, 3.4): maximize the sum over all groups of rows times the weight of the features
-    that no row satisfies (:func:`~sidestep.layout.objective.skippable_rows`), with ``min_size`` rows or more per group.
+    that no row satisfies (:func:`~sidestep.layout.weights.skippable_rows`), with ``min_size`` rows or more per group.
     It is NP-hard; the thesis merges greedily as Ward's method does, and so does this:
 
     1. A vector that stands for ``min_size`` rows or more is a group of its own at once. All of its rows are alike, so
        any cut of it is as good as it gets, and merging it with anything would only cost.
     2. The others are merged bottom up, always the pair that costs least, until each group has ``min_size`` rows
-       (:func:`~sidestep.layout.merging.merge_up`).
-    3. Single vectors move to groups that suit them better (:func:`~sidestep.layout.moving.move_vectors`).
+       (:func:`~sidestep.layout.merge.merge_up`).
+    3. Single vectors move to groups that suit them better (:func:`~sidestep.layout.merge.move_vectors`).
     4. Groups are put in an order in which neighbours resemble each other, so that what a query reads lies together.
 
     Contract: every vector is in one group. A group has one vector of ``min_size`` rows or more, or its size is in

@@ -26,10 +26,10 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demands
+from sidestep.layout.placement import FileMap, map_files
 from sidestep.predicate.text import name_text
 from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
 from sidestep.spark.featurize import CheckedFeatures, with_words
-from sidestep.spark.filemap import FileMap, map_files
 from sidestep.spark.progress import Watch
 from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
 from sidestep.spark.units import UNIT, unit_expression, with_units

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.layout import Words, unite
-from sidestep.layout.sequence import sequence
+from sidestep.layout.order import sequence
+from sidestep.layout.vectors import Words, unite
 from sidestep.spark.blockwriter import FilePlan
 
 Ints = npt.NDArray[np.int32]
@@ -52,7 +52,7 @@ def map_files(
     """Assign the groups of all units to files of about ``file_rows`` rows, and small files to common tasks.
 
     Units come in the order of their labels. The groups of a unit, and the ids of all blocks, come in the order of
-    their union vectors (:mod:`sidestep.layout.sequence`). A file holds neighbouring groups of one unit. A group of more
+    their union vectors (:mod:`sidestep.layout.order`). A file holds neighbouring groups of one unit. A group of more
     than two files' rows is dealt out to several.
     """
     encoded = labels.combine_chunks().dictionary_encode()
