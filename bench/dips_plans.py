@@ -11,7 +11,7 @@ from bench.journal import Journal
 from sidestep.predicate import Comparison, IsNull, Not, Op, Predicate, conjuncts
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Join, Query, scan_filters
-from sidestep.prune.algebra import Operator, Scan, walk
+from sidestep.prune.plan.algebra import Operator, Scan, walk
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.plan_reader import read_plan
 

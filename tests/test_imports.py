@@ -118,7 +118,7 @@ def test_the_right_directions_pass(file, source):
         ("workload/a.py", "from sidestep.layout.sop import partition"),
         ("layout/a.py", "def f():\n    from sidestep.store import index"),
         ("prune/a.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
-        ("store/a.py", "import importlib\nimportlib.import_module('sidestep.prune.static')"),
+        ("store/a.py", "import importlib\nimportlib.import_module('sidestep.prune.plan.static')"),
         ("store/a.py", "import py4j.java_gateway"),
         ("spark/a.py", "from bench.tpch import queries"),
         ("cli/commands.py", "from sidestep.prune import explain"),

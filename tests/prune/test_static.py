@@ -14,7 +14,7 @@ from sidestep.predicate.nodes import IsNull, Not
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import BOOLEAN, INTEGER
 from sidestep.prune import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, scan_filters
-from sidestep.prune.algebra import children, walk
+from sidestep.prune.plan.algebra import children, walk
 
 Rows = list[dict[str, int | bool | None]]
 KINDS = tuple(kind for kind in JoinType if kind is not JoinType.OTHER)

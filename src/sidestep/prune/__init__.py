@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidestep.prune.algebra import (
+from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,
     Join,
@@ -17,8 +17,8 @@ from sidestep.prune.algebra import (
     Union,
     Window,
 )
+from sidestep.prune.plan.static import ScanFilter, scan_filters
 from sidestep.prune.report import Explanation
-from sidestep.prune.static import ScanFilter, scan_filters
 
 __all__ = [
     "Aggregate",

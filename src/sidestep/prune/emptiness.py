@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sidestep.prune.algebra import Aggregate, Join, JoinType, Operator, Other, Scan, Union, children
-from sidestep.prune.static import BOTH
+from sidestep.prune.plan.algebra import Aggregate, Join, JoinType, Operator, Other, Scan, Union, children
+from sidestep.prune.plan.static import BOTH
 
 _EITHER = BOTH | {JoinType.LEFT_SEMI}
 _LEFT = _EITHER | {JoinType.LEFT_OUTER, JoinType.LEFT_ANTI, JoinType.EXISTENCE}

@@ -35,15 +35,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sidestep.predicate import HOLDS_ALWAYS, All, And, Column, DataType, Formula, IntervalSet, Within, normalize
-from sidestep.prune.algebra import Query, Scan
 from sidestep.prune.carry import compacted
 from sidestep.prune.dips import Dip, Options, TableView, Values
 from sidestep.prune.emptiness import irrelevant_scans
 from sidestep.prune.exchange import Exchange
 from sidestep.prune.joingraph import JoinGraph
 from sidestep.prune.lineage import join_graph
+from sidestep.prune.plan.algebra import Query, Scan
+from sidestep.prune.plan.static import scan_filters
 from sidestep.prune.schedule import graph_of, schedule
-from sidestep.prune.static import scan_filters
 from sidestep.synopsis import Catalog, Mask, kept_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import Coding

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidestep.predicate import Column, Op
-from sidestep.prune.algebra import Operator, Scan
 from sidestep.prune.carry import Comparand
+from sidestep.prune.plan.algebra import Operator, Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class JoinGraph:
     links: tuple[Link, ...]
     plans: tuple[Operator, ...]
     scans: tuple[int, ...]
-    """The nodes that are scans, in the order of :func:`~sidestep.prune.static.scan_filters`."""
+    """The nodes that are scans, in the order of :func:`~sidestep.prune.plan.static.scan_filters`."""
 
     def table_column(self, node: int, column: Column) -> Column:
         """A node's column by the name that its table has for it."""

@@ -43,7 +43,9 @@ from typing import NamedTuple
 
 from sidestep.predicate import Cast, Column, Comparison, DataType, Op, Or, Predicate, conjuncts
 from sidestep.predicate.nodes import opened
-from sidestep.prune.algebra import (
+from sidestep.prune.carry import BANDS, Comparand, carries
+from sidestep.prune.joingraph import GraphNode, JoinGraph, Link, without_redundant
+from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,
     Join,
@@ -59,10 +61,8 @@ from sidestep.prune.algebra import (
     children,
     walk,
 )
-from sidestep.prune.algebra import Union as UnionAll
-from sidestep.prune.carry import BANDS, Comparand, carries
-from sidestep.prune.joingraph import GraphNode, JoinGraph, Link, without_redundant
-from sidestep.prune.static import ABOVE_HOLDS_LEFT, ABOVE_HOLDS_RIGHT, CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
+from sidestep.prune.plan.algebra import Union as UnionAll
+from sidestep.prune.plan.static import ABOVE_HOLDS_LEFT, ABOVE_HOLDS_RIGHT, CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
 
 _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 

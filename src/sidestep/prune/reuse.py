@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sidestep.prune.algebra import Query
+from sidestep.prune.plan.algebra import Query
 from sidestep.synopsis import Mask
 
 Masks = Mapping[str, tuple[Mask, ...]]

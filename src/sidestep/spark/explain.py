@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
-from sidestep.prune.algebra import Other, walk
 from sidestep.prune.drawing import labels
 from sidestep.prune.induced import Induced
+from sidestep.prune.plan.algebra import Other, walk
 from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import OpenIndex

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sidestep.predicate import Cast, Column, Comparison, IsNull, Not, Op, Opaque, Predicate, conjuncts
 from sidestep.prune import Filter, Join, Query, Scan, ScanFilter, scan_filters
-from sidestep.prune.algebra import walk
-from sidestep.prune.static import CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
+from sidestep.prune.plan.algebra import walk
+from sidestep.prune.plan.static import CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
 from sidestep.workload.query import JoinUse, TableUse
 
 RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, children
+from sidestep.prune.plan.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, children
 
 BOTH = frozenset({JoinType.INNER, JoinType.CROSS})
 CONDITION_HOLDS_LEFT = BOTH | {JoinType.RIGHT_OUTER, JoinType.LEFT_SEMI}

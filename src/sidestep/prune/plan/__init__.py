@@ -1,0 +1,1 @@
+"""A query's plan as a small relational algebra, and which predicates reach which scan."""
