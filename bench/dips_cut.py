@@ -11,9 +11,9 @@ from bench.dips_tables import BlockTable
 from sidestep.predicate import And, DataType, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, scan_filters
-from sidestep.prune.exchange import Exchange
-from sidestep.prune.induced import Options, TableView, induced, join_columns
-from sidestep.prune.lineage import join_graph
+from sidestep.prune.dips.exchange import Exchange
+from sidestep.prune.dips.induced import Options, TableView, induced, join_columns
+from sidestep.prune.dips.lineage import join_graph
 from sidestep.synopsis import Mask, kept_blocks
 
 UNHURRIED = 60.0

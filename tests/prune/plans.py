@@ -27,7 +27,7 @@ from sidestep.prune import (
     Union,
     Window,
 )
-from sidestep.prune.dips import TableView
+from sidestep.prune.dips.model import TableView
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
 from sidestep.synopsis.range_set import RangeSets, range_sets
 from sidestep.synopsis.values.codes import Coding

@@ -29,7 +29,7 @@ from sidestep.predicate.types import (
     decimal_type,
     float32,
 )
-from sidestep.prune.carry import Comparand, carried, carries, common_values, compacted
+from sidestep.prune.dips.carry import Comparand, carried, carries, common_values, compacted
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Codes, Coding, byte_code, codes_of, float_codes, integer_codes, wide_code
 

@@ -13,9 +13,9 @@ from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import INTEGER, STRING
 from sidestep.prune import Join, JoinType, Query, Scan
-from sidestep.prune.carry import Comparand, carried
-from sidestep.prune.columnranges import EVERYTHING, ColumnRanges, column_ranges
-from sidestep.prune.induced import Options, TableView, induced
+from sidestep.prune.dips.carry import Comparand, carried
+from sidestep.prune.dips.column_ranges import EVERYTHING, ColumnRanges, column_ranges
+from sidestep.prune.dips.induced import Options, TableView, induced
 from sidestep.synopsis import Catalog, Synopsis, partition_values
 from sidestep.synopsis.bloom import BloomFilters, bloom_filters
 from sidestep.synopsis.gap_histogram import GapHistograms, gap_histograms

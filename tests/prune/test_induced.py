@@ -12,7 +12,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate import And, Column, Comparison, Literal, Op, Or
 from sidestep.predicate.types import BOOLEAN, INTEGER
 from sidestep.prune import Aggregate, Filter, Join, JoinType, Operator, Project, Query, Scan, Union
-from sidestep.prune.induced import Induced, Options, TableView, induced
+from sidestep.prune.dips.induced import Induced, Options, TableView, induced
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.range_set import RangeSets, grow
 from sidestep.synopsis.values.block_ranges import BlockRanges

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from sidestep.prune import Operator, Query
-from sidestep.prune.induced import Bound, Options, TableView, induced
+from sidestep.prune.dips.induced import Bound, Options, TableView, induced
 from sidestep.synopsis import Mask
 from tests.prune.plans import Blocks, RandomPlans, random_blocks, result, rows_of, view
 

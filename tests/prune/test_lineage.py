@@ -24,8 +24,8 @@ from sidestep.prune import (
     Union,
     Window,
 )
-from sidestep.prune.induced import Options, induced, join_columns
-from sidestep.prune.lineage import join_graph
+from sidestep.prune.dips.induced import Options, induced, join_columns
+from sidestep.prune.dips.lineage import join_graph
 from tests.prune.plans import Blocks, column, equal, result, rows_of, scan, spans, viewed
 
 A, B, C = scan("a", 1, 2), scan("b", 11, 12), scan("c", 21, 22)

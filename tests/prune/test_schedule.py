@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidestep.prune.schedule import Graph, clique_tree, components, graph_of, is_tree, schedule, tree_root, tree_steps
+from sidestep.prune.dips.schedule import (
+    Graph,
+    clique_tree,
+    components,
+    graph_of,
+    is_tree,
+    schedule,
+    tree_root,
+    tree_steps,
+)
 
 FIGURE_10 = graph_of([(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)])
 STAR = graph_of([(1, 2), (2, 3), (2, 4)])

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from sidestep.prune.induced import Dip, Edge, Induced, Node
+from sidestep.prune.dips.induced import Dip, Edge, Induced, Node
 
 WIDTH, HEIGHT = 760, 90
 """Of the picture: its width, and the height that each row of tables takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sidestep.predicate.types import Kind
-from sidestep.prune.induced import Bound
+from sidestep.prune.dips.induced import Bound
 from sidestep.synopsis import Catalog, Mask
 
 KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})

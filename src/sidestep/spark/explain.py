@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
+from sidestep.prune.dips.induced import Induced
 from sidestep.prune.drawing import labels
-from sidestep.prune.induced import Induced
 from sidestep.prune.plan.algebra import Other, walk
 from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark.bridge import Bridge

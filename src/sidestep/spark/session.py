@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sidestep.prune.induced import Options
+from sidestep.prune.dips.induced import Options
 from sidestep.spark.bridge import Bridge, check_session
 from sidestep.spark.indexes import Indexes
 from sidestep.spark.planner import Planner

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import Column, IntervalSet
-from sidestep.prune.columnranges import EVERYTHING
+from sidestep.prune.dips.column_ranges import EVERYTHING
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding

@@ -32,7 +32,7 @@ hold together goes to the left (TPC-DS query 35: the union of Figure 7).
 
 All movement is worked out once, from the plan alone: what comes out is a graph of tables (and unions) with the
 directed links along which predicates may be sent, however many operators lie between
-(:mod:`~sidestep.prune.joingraph`).
+(:mod:`~sidestep.prune.dips.join_graph`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from typing import NamedTuple
 
 from sidestep.predicate import Cast, Column, Comparison, DataType, Op, Or, Predicate, conjuncts
 from sidestep.predicate.nodes import opened
-from sidestep.prune.carry import BANDS, Comparand, carries
-from sidestep.prune.joingraph import GraphNode, JoinGraph, Link, without_redundant
+from sidestep.prune.dips.carry import BANDS, Comparand, carries
+from sidestep.prune.dips.join_graph import GraphNode, JoinGraph, Link, without_redundant
 from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,

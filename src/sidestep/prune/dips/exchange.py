@@ -8,11 +8,11 @@ from time import thread_time
 import numpy as np
 
 from sidestep.predicate import Column, Op
-from sidestep.prune.carry import MOST_CONVERTED, carried, common_values, compacted, converts, recoded
-from sidestep.prune.columnranges import NOTHING, ColumnRanges, column_ranges
-from sidestep.prune.dips import UNKNOWN, Dip, Options, TableView, Values
-from sidestep.prune.joingraph import JoinGraph, Link
-from sidestep.prune.schedule import Step
+from sidestep.prune.dips.carry import MOST_CONVERTED, carried, common_values, compacted, converts, recoded
+from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_ranges
+from sidestep.prune.dips.join_graph import JoinGraph, Link
+from sidestep.prune.dips.model import UNKNOWN, Dip, Options, TableView, Values
+from sidestep.prune.dips.schedule import Step
 from sidestep.synopsis import Catalog, Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding

@@ -24,7 +24,7 @@ import numpy as np
 from sidestep.predicate import Column, DataType, Interval, IntervalSet, Op, is_lossless, is_monotone, pull_back
 from sidestep.predicate.casts import by_value, cast
 from sidestep.predicate.types import INTEGRAL, Kind, integer_range
-from sidestep.prune.columnranges import NOTHING
+from sidestep.prune.dips.column_ranges import NOTHING
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding
 from sidestep.synopsis.values.forms import Form

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidestep.predicate import Column, Op
-from sidestep.prune.carry import Comparand
+from sidestep.prune.dips.carry import Comparand
 from sidestep.prune.plan.algebra import Operator, Scan
 
 

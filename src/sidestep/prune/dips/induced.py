@@ -17,8 +17,8 @@ everything, so a table that keeps one says nothing of that column (the taint rul
 column by column); a table of which not all files are known (:attr:`TableView.complete`) says nothing at all. Both
 still receive.
 
-**How.** The plan becomes a join graph (:mod:`~sidestep.prune.lineage`, the movement rules), the graph a schedule
-(:mod:`~sidestep.prune.schedule`). What a table receives on a column is intersected with what it received before, and
+**How.** The plan becomes a join graph (:mod:`~sidestep.prune.dips.lineage`, the movement rules), the graph a schedule
+(:mod:`~sidestep.prune.dips.schedule`). What a table receives on a column is intersected with what it received before, and
 blocks are held against that intersection: several predicates on one column together prune more than one by one. It
 also goes on to the next table along the same column, through tables that have no synopsis at all.
 
@@ -35,15 +35,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sidestep.predicate import HOLDS_ALWAYS, All, And, Column, DataType, Formula, IntervalSet, Within, normalize
-from sidestep.prune.carry import compacted
-from sidestep.prune.dips import Dip, Options, TableView, Values
-from sidestep.prune.emptiness import irrelevant_scans
-from sidestep.prune.exchange import Exchange
-from sidestep.prune.joingraph import JoinGraph
-from sidestep.prune.lineage import join_graph
+from sidestep.prune.dips.carry import compacted
+from sidestep.prune.dips.emptiness import irrelevant_scans
+from sidestep.prune.dips.exchange import Exchange
+from sidestep.prune.dips.join_graph import JoinGraph
+from sidestep.prune.dips.lineage import join_graph
+from sidestep.prune.dips.model import Dip, Options, TableView, Values
+from sidestep.prune.dips.schedule import graph_of, schedule
 from sidestep.prune.plan.algebra import Query, Scan
 from sidestep.prune.plan.static import scan_filters
-from sidestep.prune.schedule import graph_of, schedule
 from sidestep.synopsis import Catalog, Mask, kept_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import Coding
