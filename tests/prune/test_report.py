@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
-from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
+from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 
 SCAN = ScanReport(
     table="lineitem",

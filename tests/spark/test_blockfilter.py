@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidestep.spark.blockfilter import as_ranges, block_filter
+from sidestep.prune.conditions import as_ranges, block_filter
 from sidestep.synopsis import Catalog
 
 IDS = st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=60, unique=True).map(

@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import sidestep
-from sidestep.prune.report import Amounts
-from sidestep.spark.blockfilter import MOST_RANGES
+from sidestep.prune.conditions import MOST_RANGES
+from sidestep.prune.explain.explanation import Amounts
 from tests.spark.laidout import lay_out
 from tests.spark.tables import rows_of, settings, switched_off
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import sidestep
-from sidestep.prune.report import Amounts
+from sidestep.prune.explain.explanation import Amounts
 from tests.spark.tables import files_read, names, settings, switched_off, write_file
 
 BOTH = names([0, 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sidestep.prune.explain.explanation import Explanation
 from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,
@@ -18,7 +19,6 @@ from sidestep.prune.plan.algebra import (
     Window,
 )
 from sidestep.prune.plan.static import ScanFilter, scan_filters
-from sidestep.prune.report import Explanation
 
 __all__ = [
     "Aggregate",

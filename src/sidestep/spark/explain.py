@@ -14,9 +14,9 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.dips.induced import Induced
-from sidestep.prune.drawing import labels
+from sidestep.prune.explain.drawing import labels
+from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 from sidestep.prune.plan.algebra import Other, walk
-from sidestep.prune.report import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import OpenIndex
 from sidestep.spark.plan_reader import read_plan

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sidestep.prune.dips.induced import Induced
-from sidestep.prune.drawing import dip_rows, svg
+from sidestep.prune.explain.drawing import dip_rows, svg
 from sidestep.render import as_text, counted, size_text
 
 DIPS = "What joins induce"

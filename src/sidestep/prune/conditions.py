@@ -1,23 +1,34 @@
-"""Which row groups to read, said in a form that Parquet's own statistics can judge: ranges of block ids."""
+"""Which row groups to read, said in a form that Parquet's own statistics can judge: ranges of block ids.
+
+When an induced predicate is also worth a condition over a scan, for Parquet's own statistics to use.
+"""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.predicate.types import Kind
+from sidestep.prune.dips.induced import Bound
 from sidestep.synopsis import Catalog, Mask
 
 MOST_RANGES = 16
 """A condition is checked against each row group's statistics and once more for each row that is read, as part of the
 query's own code: with 64 ranges and a long OR it passed 8,000 bytes, beyond which the JVM compiles nothing, and a query
 took 51 s instead of 6. Where the ranges hold too much, the exact ids are asked for besides."""
+
+
 MOST_BLOCKS = 20_000
 """Beyond so many blocks to be read, their ids make a plan too large for what is saved."""
+
+
 LEAST_SHARE = 0.05
 """What of the files to be read must be in blocks that are not, to be worth a condition."""
+
 
 _Ids = npt.NDArray[np.int32]
 
@@ -87,3 +98,35 @@ def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
 def packed_bits(mask: Mask) -> str:
     """A mask as base64 of its bits, the first one lowest."""
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+
+
+BOUND_KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
+
+
+MOST_BOUND_RANGES = 4
+"""The condition is worked out for every row that is read."""
+
+
+LEAST_BOUND_SHARE = 0.2
+"""What of the files to be read must be in row groups that induced predicates rule out, to be worth a condition."""
+
+
+def worthwhile_bound(bounds: Sequence[Bound], catalog: Catalog, static: Mask, kept: Mask) -> str:
+    """The condition as Java takes it, ``column TAB low:high,…``; empty where it would save too little.
+
+    Whole files are skipped without it. It pays only where files are read that have row groups which induced predicates
+    rule out: these are then passed over by their own statistics, as Spark does for any filter. Rows that NULL lets
+    through would not be skipped, so such bounds are left out.
+    """
+    in_read_files = catalog.files_kept(kept)[catalog.file_of_block]
+    read, spared = int(catalog.bytes[in_read_files].sum()), int(catalog.bytes[in_read_files & static & ~kept].sum())
+    if spared < LEAST_BOUND_SHARE * read or not spared:
+        return ""
+    for bound in bounds:
+        if bound.column.type.kind not in BOUND_KINDS or bound.nulls:
+            continue
+        ends = [(interval.low, interval.high) for interval in bound.within(MOST_BOUND_RANGES).intervals]
+        if ends and all(low is not None or high is not None for low, high in ends):
+            texts = (":".join("" if end is None else str(end) for end in pair) for pair in ends)
+            return f"{bound.column.name}\t{','.join(texts)}"
+    return ""

@@ -1,0 +1,1 @@
+"""Explanations: what a query skips and why, as text, HTML, data and drawings."""
