@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError, TableNotFound
 from sidestep.store import read_snapshot
-from sidestep.store.folder import NULL_PARTITION, partition_of, unescape
+from sidestep.store.snapshots.folder import NULL_PARTITION, partition_of, unescape
 from tests.store.tables import write_parquet
 
 

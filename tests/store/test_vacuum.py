@@ -16,8 +16,8 @@ from sidestep.predicate import LONG, column, compare
 from sidestep.store import append_blocks, block_summaries, index_folder, locate, open_index, read_snapshot
 from sidestep.store.blocks import with_layout
 from sidestep.store.features import features_file, load_features, save_features
-from sidestep.store.folder import read_folder
 from sidestep.store.layoutfile import LayoutSpec, layout_names, load_layout, save_layout
+from sidestep.store.snapshots.folder import read_folder
 from sidestep.store.update import update_index
 from sidestep.store.vacuum import vacuum
 from sidestep.workload.features.feature_set import Feature, FeatureSet

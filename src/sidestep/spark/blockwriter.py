@@ -34,7 +34,7 @@ from sidestep.store.blocks import block_summaries, synopsis_arrays, with_layout
 from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.deltastats import delta_stats
 from sidestep.store.files import Location, locate, stat
-from sidestep.store.folder import NULL_PARTITION
+from sidestep.store.snapshots.folder import NULL_PARTITION
 from sidestep.synopsis.build import Making, block_synopses
 
 RESERVED = "_sidestep_"

@@ -9,7 +9,7 @@ from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.indexfile import index_folder
 from sidestep.store.settle import settle
-from sidestep.store.snapshot import read_snapshot
+from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.status import IndexStatus, status
 from sidestep.store.update import missing_files, trusted_files, update_index
 

@@ -39,8 +39,8 @@ from sidestep.store.blockcolumn import BLOCK
 from sidestep.store.datafile import DataFile, Partition
 from sidestep.store.files import Location, open_file, stat
 from sidestep.store.filescan import Scan, Sources
-from sidestep.store.folder import partition_of
 from sidestep.store.leaf import leaves_of
+from sidestep.store.snapshots.folder import partition_of
 from sidestep.store.writers import writer_of
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.values.forms import stored_type

@@ -15,7 +15,7 @@ from sidestep.store.datafile import Snapshot
 from sidestep.store.estimates import index_keeping, load_estimates
 from sidestep.store.files import Location
 from sidestep.store.index import TableIndex, open_index
-from sidestep.store.snapshot import read_snapshot
+from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.synopses import HeldSynopsis
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask

@@ -37,7 +37,6 @@ from deltalake.exceptions import DeltaError, SchemaMismatchError
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning
 from sidestep.store.datafile import DataFile, Snapshot
-from sidestep.store.delta import is_delta, read_delta
 from sidestep.store.files import Location, locate
 from sidestep.store.logentry import (
     AddedFile,
@@ -48,6 +47,7 @@ from sidestep.store.logentry import (
     put_entry,
     remote_entry,
 )
+from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.writable import check_writable, refuse_unwritable
 
 ATTEMPTS = 100

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from deltalake import DeltaTable
 
 from sidestep.errors import UnsupportedTable
-from sidestep.store.delta import read_delta
 from sidestep.store.files import Location
+from sidestep.store.snapshots.delta import read_delta
 
 _KNOWN = frozenset(
     {

@@ -6,9 +6,9 @@ import os
 
 from sidestep.errors import SidestepError
 from sidestep.store.datafile import Snapshot
-from sidestep.store.delta import is_delta, read_delta
 from sidestep.store.files import Location, locate
-from sidestep.store.folder import read_folder
+from sidestep.store.snapshots.delta import is_delta, read_delta
+from sidestep.store.snapshots.folder import read_folder
 
 
 def read_snapshot(path: str | os.PathLike[str] | Location, version: int | None = None) -> Snapshot:

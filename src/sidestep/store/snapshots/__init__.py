@@ -1,0 +1,1 @@
+"""Snapshots: which files a Parquet folder or a Delta table consists of."""
