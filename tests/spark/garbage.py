@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.plan_reader import read_plan
 from sidestep.spark.session import state_of
-from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.block_column import BLOCK
 
 
 def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection[int]]) -> str:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
-from sidestep.store.blockcolumn import BLOCK, with_block_column
+from sidestep.store.block_column import BLOCK, with_block_column
 
 
 def with_ids(block: pa.Table, number: int) -> pa.Table:

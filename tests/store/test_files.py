@@ -7,7 +7,7 @@ import pytest
 from pyarrow import fs
 
 from sidestep.errors import SidestepError
-from sidestep.store.files import (
+from sidestep.store.location import (
     FileStatus,
     Location,
     delete,

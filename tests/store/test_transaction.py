@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from sidestep.errors import Conflict, SidestepError, UnsupportedTable
 from sidestep.store import logentry, transaction
-from sidestep.store.blockcolumn import has_block_column, with_block_column
-from sidestep.store.datafile import DataFile, Snapshot
-from sidestep.store.files import Location, locate
+from sidestep.store.block_column import has_block_column, with_block_column
+from sidestep.store.location import Location, locate
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from tests.store.tables import LONG_X, write_delta_log

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.block_column import BLOCK
 
 LEVEL = 3
 """As Spark's own writer has it: above it, zstd takes twice the time for a few percent."""

@@ -17,7 +17,7 @@ from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.asking import popular_sets
-from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.block_column import BLOCK
 from sidestep.store.estimates import remember_keeping
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.recipes import RecipeChoice, choose_recipes

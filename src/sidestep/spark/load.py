@@ -26,12 +26,12 @@ from sidestep.spark.relation import from_snapshot, resolve
 from sidestep.spark.tablestate import quiet_session, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
 from sidestep.store.asking import popular_sets
-from sidestep.store.blockcolumn import BLOCK, has_block_column, with_block_column, without_block_column
+from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.estimates import remember_keeping
 from sidestep.store.features import load_features, save_features
-from sidestep.store.files import delete, list_names
 from sidestep.store.index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
+from sidestep.store.location import delete, list_names
 from sidestep.store.logentry import foreign_types
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.snapshots.delta import is_delta

@@ -33,7 +33,7 @@ from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.tablestate import TableState, find_table, finish, quiet_session, read_state
 from sidestep.store import DataFile, Location
-from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.block_column import BLOCK
 from sidestep.store.features import save_features
 from sidestep.store.layoutfile import load_layout, save_layout
 from sidestep.store.transaction import with_retries

@@ -11,7 +11,7 @@ from sidestep.errors import TableNotFound
 from sidestep.spark.bridge import Bridge
 from sidestep.spark.indexes import packed_keys
 from sidestep.store import Snapshot, read_snapshot
-from sidestep.store.blockcolumn import BLOCK, has_block_column
+from sidestep.store.block_column import BLOCK, has_block_column
 
 
 def read(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:

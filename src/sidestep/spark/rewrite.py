@@ -31,7 +31,7 @@ from sidestep.spark.tablestate import TableState, find_table, finish, quiet_sess
 from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
 from sidestep.store import DataFile, Location
-from sidestep.store.blockcolumn import BLOCK, has_block_column
+from sidestep.store.block_column import BLOCK, has_block_column
 from sidestep.store.transaction import with_retries
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))

@@ -2,13 +2,13 @@
 
 from sidestep.store.blocks import block_summaries, with_layout
 from sidestep.store.compaction import append_blocks, compact
-from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.features import load_features, save_features
-from sidestep.store.files import Location, locate
 from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.indexfile import index_folder
+from sidestep.store.location import Location, locate
 from sidestep.store.settle import settle
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.status import IndexStatus, status
 from sidestep.store.update import missing_files, trusted_files, update_index

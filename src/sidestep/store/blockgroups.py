@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sidestep.store.alike import gathered
 from sidestep.store.blocksample import ENOUGH, BlockSample, Look, row_scale, sparsity_scale
-from sidestep.store.datafile import Partition
+from sidestep.store.snapshot import Partition
 from sidestep.synopsis.recipe import partitions_text
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Form

@@ -35,11 +35,11 @@ import pyarrow.parquet as pq
 
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
-from sidestep.store.blockcolumn import BLOCK
-from sidestep.store.datafile import DataFile, Partition
-from sidestep.store.files import Location, open_file, stat
+from sidestep.store.block_column import BLOCK
 from sidestep.store.filescan import Scan, Sources
 from sidestep.store.leaf import leaves_of
+from sidestep.store.location import Location, open_file, stat
+from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import partition_of
 from sidestep.store.writers import writer_of
 from sidestep.synopsis.build import Making

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from sidestep.predicate.types import DataType
 from sidestep.store.blocks import KEYS, LAYOUT
-from sidestep.store.datafile import Snapshot
-from sidestep.store.files import Location, delete
 from sidestep.store.index import TableIndex, open_folder
 from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
+from sidestep.store.location import Location, delete
 from sidestep.store.rangetables import named_range_tables, unused_range_tables, with_range_tables
+from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import KINDS, Recipes
 

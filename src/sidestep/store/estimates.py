@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
-from sidestep.store.datafile import DataFile
-from sidestep.store.files import Location, list_names, open_file, write_once
 from sidestep.store.index import TableIndex
+from sidestep.store.location import Location, list_names, open_file, write_once
+from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.keeping import Keeping, MayHold, keeping
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of, float_codes, integer_codes
 from sidestep.synopsis.values.forms import Form, Mask

@@ -12,7 +12,7 @@ import re
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.store.files import Location, open_file, write_addressed
+from sidestep.store.location import Location, open_file, write_addressed
 from sidestep.workload.features.feature_set import FeatureSet
 
 _ID = re.compile(r"[0-9a-f]{64}")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
-from sidestep.store.blockcolumn import BLOCK
+from sidestep.store.block_column import BLOCK
 from sidestep.store.calendar import widen_for_calendar
 from sidestep.store.leaf import Leaf, Reading, reading_of
 from sidestep.store.writers import Writer

@@ -24,7 +24,7 @@ from sidestep._version import __version__
 from sidestep.errors import SidestepError, UnusableIndexFile
 from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.blocks import KEYS, LAYOUT, zone_map_columns
-from sidestep.store.files import Location, list_names, locate, open_file, write_once
+from sidestep.store.location import Location, list_names, locate, open_file, write_once
 from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1

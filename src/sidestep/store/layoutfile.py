@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.store.files import Location, list_names, open_file, write_once
+from sidestep.store.location import Location, list_names, open_file, write_once
 
 FORMAT = 1
 MIN_SIZE = 20_000

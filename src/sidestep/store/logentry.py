@@ -24,9 +24,9 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from sidestep._version import __version__
 from sidestep.errors import SidestepError
-from sidestep.store.blockcolumn import BLOCK, is_block_field
-from sidestep.store.datafile import DataFile, Partition
-from sidestep.store.files import Location, delete, stat
+from sidestep.store.block_column import BLOCK, is_block_field
+from sidestep.store.location import Location, delete, stat
+from sidestep.store.snapshot import DataFile, Partition
 
 LOG = "_delta_log"
 _TYPES = frozenset(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
-from sidestep.store.files import Location, list_files, open_file, write_addressed
+from sidestep.store.location import Location, list_files, open_file, write_addressed
 from sidestep.synopsis.build import Asked
 from sidestep.synopsis.grt.encoding import table_of_parts
 from sidestep.synopsis.grt.table import GlobalRangeTable

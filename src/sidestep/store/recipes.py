@@ -30,7 +30,7 @@ from sidestep.predicate import Column, DataType
 from sidestep.store.asking import asked_of_groups, asked_sets, known_sets
 from sidestep.store.blockgroups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.store.blocksample import BlockSample, sample_blocks
-from sidestep.store.datafile import Partition, Snapshot
+from sidestep.store.snapshot import Partition, Snapshot
 from sidestep.synopsis.budget import Choice, bound_over, spend, thrifty
 from sidestep.synopsis.build import has_codes
 from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map

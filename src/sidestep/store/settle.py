@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from sidestep.store.datafile import DataFile
-from sidestep.store.files import Location
+from sidestep.store.location import Location
+from sidestep.store.snapshot import DataFile
 
 LOCAL_TICK = 100
 """Milliseconds. Kernels stamp files once per timer interrupt (up to 10 ms); the rest is margin."""
@@ -36,7 +36,7 @@ def settle(
     A file from the future cannot be told from its next version for an unknown time: it is left out, so it stays
     unknown until its time has passed.
 
-    >>> from sidestep.store.files import locate
+    >>> from sidestep.store.location import locate
     >>> slept = []
     >>> fresh, future = DataFile("a", 1, 999_950), DataFile("b", 1, 2_000_000)
     >>> [file.path for file in settle(locate("/t"), [fresh, future], now=lambda: 1000.0, sleep=slept.append)], slept

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.datafile import Snapshot
 from sidestep.store.estimates import index_keeping, load_estimates
-from sidestep.store.files import Location
 from sidestep.store.index import TableIndex, open_index
+from sidestep.store.location import Location
+from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.synopses import HeldSynopsis
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text

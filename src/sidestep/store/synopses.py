@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
 from sidestep.store.convert import convertible
-from sidestep.store.files import Location
 from sidestep.store.indexfile import IndexFile
 from sidestep.store.laidout import Read
+from sidestep.store.location import Location
 from sidestep.store.rangetables import load_range_table
 from sidestep.store.view import BlockMap, Gather
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of

@@ -36,8 +36,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, SchemaMismatchError
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning
-from sidestep.store.datafile import DataFile, Snapshot
-from sidestep.store.files import Location, locate
+from sidestep.store.location import Location, locate
 from sidestep.store.logentry import (
     AddedFile,
     Change,
@@ -47,6 +46,7 @@ from sidestep.store.logentry import (
     put_entry,
     remote_entry,
 )
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.writable import check_writable, refuse_unwritable
 

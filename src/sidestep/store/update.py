@@ -17,11 +17,11 @@ from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
 from sidestep.store.blocks import block_summaries
 from sidestep.store.compaction import append_blocks, compact
-from sidestep.store.datafile import DataFile, Snapshot
-from sidestep.store.files import Location
 from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
+from sidestep.store.location import Location
 from sidestep.store.settle import settle
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipe, Recipes

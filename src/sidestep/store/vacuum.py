@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.store.compaction import compact
-from sidestep.store.datafile import DataFile, Snapshot
 from sidestep.store.features import features_file
-from sidestep.store.files import FileStatus, Location, delete, list_files, locate, open_file
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.layoutfile import layout_names
+from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
 from sidestep.store.logentry import LOG
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape
 from sidestep.store.transaction import open_table

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from deltalake import DeltaTable
 
 from sidestep.errors import UnsupportedTable
-from sidestep.store.files import Location
+from sidestep.store.location import Location
 from sidestep.store.snapshots.delta import read_delta
 
 _KNOWN = frozenset(

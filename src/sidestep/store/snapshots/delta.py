@@ -19,8 +19,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from sidestep.errors import SidestepError, TableNotFound, UnsupportedTable
-from sidestep.store.datafile import DataFile, Snapshot
-from sidestep.store.files import Location, is_folder
+from sidestep.store.location import Location, is_folder
+from sidestep.store.snapshot import DataFile, Snapshot
 
 _HARMLESS = frozenset({"timestampNtz", "deletionVectors", "columnMapping", "v2Checkpoint", "vacuumProtocolCheck"})
 """Reader features that do not matter here, or that are checked for actual use."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from sidestep.errors import TableNotFound
-from sidestep.store.datafile import DataFile, Partition, Snapshot
-from sidestep.store.files import FileStatus, Location, is_folder, list_files, open_file, stat
+from sidestep.store.location import FileStatus, Location, is_folder, list_files, open_file, stat
+from sidestep.store.snapshot import DataFile, Partition, Snapshot
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from sidestep.errors import SidestepError
-from sidestep.store.datafile import Snapshot
-from sidestep.store.files import Location, locate
+from sidestep.store.location import Location, locate
+from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import read_folder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sidestep.store.files import Location
+from sidestep.store.location import Location
 from sidestep.synopsis.zones.partition_values import Partition
 
 Format = Literal["parquet", "delta"]
