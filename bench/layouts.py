@@ -16,13 +16,13 @@ import numpy as np
 
 from bench.zorder import ZOrder
 from sidestep.predicate import parse_type
-from sidestep.spark.blockwriter import FILE, GROUP, BlockTarget, FilePlan
 from sidestep.spark.workers import same_interpreter
 from sidestep.spark.writejob import write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.compaction import append_blocks
 from sidestep.store.indexfile import index_folder
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan
 from sidestep.store.transaction import AddedFile, commit
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sidestep.errors import SidestepError
 from sidestep.layout import cut
 from sidestep.predicate import parse_type
-from sidestep.spark.blockwriter import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
 
 SCHEMA = "a integer, s string"
 

@@ -35,7 +35,7 @@ from sidestep.predicate.types import (
     parse_type,
 )
 from sidestep.store import Sources, block_summaries, read_snapshot
-from sidestep.store.calendar import DAY, GREGORIAN, STANDARD_TIME
+from sidestep.store.parquet.trust import DAY, GREGORIAN, STANDARD_TIME
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
 from tests.store.tables import write_parquet
 
@@ -350,7 +350,7 @@ def test_changed_and_vanished_files_are_left_out(tmp_path: Path, monkeypatch: py
         return UNKNOWN
 
     with monkeypatch.context() as patch:
-        patch.setattr("sidestep.store.filescan.Scan._as_read", rewritten)
+        patch.setattr("sidestep.store.parquet.scan.Scan._as_read", rewritten)
         assert block_summaries(snapshot.root, file, {"x": LONG}) is None, "changed while it was read"
     assert block_summaries(snapshot.root, file, {"x": LONG}) is None, "changed before it was read"
     assert block_summaries(snapshot.root, file, {"x": LONG}, log_times=True) is not None, "the log's time is its own"

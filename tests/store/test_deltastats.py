@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sidestep.predicate import parse_type
-from sidestep.store.deltastats import delta_stats
+from sidestep.store.parquet.delta_stats import delta_stats
 
 
 def stats(kind: str, lower: list[Any], upper: list[Any], nulls: list[int | None], rows: list[int]) -> dict[str, Any]:

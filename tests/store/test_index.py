@@ -40,8 +40,8 @@ from sidestep.store import (
     update_index,
 )
 from sidestep.store import index as index_module
-from sidestep.store.blocks import KEYS
 from sidestep.store.indexfile import open_index_file
+from sidestep.store.parquet.blocks import KEYS
 from sidestep.synopsis.skip import kept_blocks
 from tests.store.tables import index_rows, kept, set_age, write_parquet
 

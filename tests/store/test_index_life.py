@@ -33,7 +33,7 @@ from sidestep.store import (
     status,
     update_index,
 )
-from sidestep.store.blocks import KEYS
+from sidestep.store.parquet.blocks import KEYS
 from sidestep.synopsis.skip import kept_blocks
 from tests.store.tables import index_rows, kept, write_parquet
 

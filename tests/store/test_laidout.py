@@ -34,9 +34,9 @@ from sidestep.store import (
     with_layout,
 )
 from sidestep.store import index as index_module
-from sidestep.store.blocks import LAYOUT
 from sidestep.store.features import features_file
-from sidestep.store.filescan import Sources
+from sidestep.store.parquet.blocks import LAYOUT
+from sidestep.store.parquet.scan import Sources
 from sidestep.synopsis import UnionVectors, kept_blocks
 from sidestep.workload import Feature, FeatureSet
 from tests.store.tables import write_parquet

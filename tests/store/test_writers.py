@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sidestep.predicate.types import Kind
-from sidestep.store.calendar import DAY, STANDARD_TIME, widen_for_calendar
-from sidestep.store.writers import Writer, writer_of
+from sidestep.store.parquet.trust import DAY, STANDARD_TIME, Writer, widen_for_calendar, writer_of
 from sidestep.synopsis.values.summary import ColumnSummary
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.layout.order import sequence
 from sidestep.layout.vectors import Words, unite
-from sidestep.spark.blockwriter import FilePlan
+from sidestep.store.parquet.writer import FilePlan
 
 Ints = npt.NDArray[np.int32]
 GREATEST_ID = 2**31 - 1

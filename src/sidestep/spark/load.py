@@ -15,7 +15,6 @@ from sidestep.errors import Conflict, SidestepError, SidestepWarning, Unsupporte
 from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockmaking import new_blocks
-from sidestep.spark.blockwriter import RESERVED, BlockTarget
 from sidestep.spark.choose import choose_layout
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.loadreport import LoadReport
@@ -33,6 +32,7 @@ from sidestep.store.index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.location import delete, list_names
 from sidestep.store.logentry import foreign_types
+from sidestep.store.parquet.writer import RESERVED, BlockTarget
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries

@@ -7,7 +7,7 @@ The four steps of the thesis (3.4), once over all units:
    thousandth of the driver's time.
 3. *shuffle*: which group and file each (unit, vector) goes to is small, and is broadcast; rows look it up, go to the
    task that writes their file, and are sorted there by group, and within it by the order columns.
-4. *write*: groups are cut into blocks as they arrive (:mod:`sidestep.spark.blockwriter`).
+4. *write*: groups are cut into blocks as they arrive (:mod:`sidestep.store.parquet.writer`).
 
 A row whose unit or vector is not in the map, or a count that is not as it was, means that the rows were not the same
 the second time they were read. That is an error, never a row lost.
@@ -28,13 +28,13 @@ from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demands
 from sidestep.layout.placement import FileMap, map_files
 from sidestep.predicate.text import name_text
-from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
 from sidestep.spark.featurize import CheckedFeatures, with_words
 from sidestep.spark.progress import Watch
 from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
 from sidestep.spark.units import UNIT, unit_expression, with_units
 from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.store.layoutfile import LayoutSpec
+from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
 
 __all__ = ["Organized", "organize", "unit_expression"]
 

@@ -22,7 +22,6 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.assignment import assigned
-from sidestep.spark.blockwriter import FILE, GROUP, RESERVED, FilePlan, WrittenFile
 from sidestep.spark.candidates import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.featurize import with_words
 from sidestep.spark.progress import Progress, Watch
@@ -32,6 +31,7 @@ from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, FilePlan, WrittenFile
 from sidestep.store.transaction import with_retries
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))

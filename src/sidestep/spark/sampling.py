@@ -14,10 +14,10 @@ from sidestep.layout.sample import Codes, Sample, ranks, sample_of
 from sidestep.layout.vectors import Bits, unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
-from sidestep.spark.blockwriter import RESERVED
 from sidestep.spark.featurize import check_features, with_words
 from sidestep.spark.units import UNIT, with_units
 from sidestep.store.layoutfile import LayoutSpec
+from sidestep.store.parquet.writer import RESERVED
 from sidestep.workload import Feature, FeatureSet, Item
 
 SEED = 20_140_622

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from sidestep.predicate.text import name_text
-from sidestep.spark.blockwriter import RESERVED
+from sidestep.store.parquet.writer import RESERVED
 
 PATH, INDEX, OFFSET, EACH = (f"{RESERVED}{name}" for name in ("path", "index", "offset", "each"))
 

@@ -20,7 +20,6 @@ from pyspark.sql.types import StructType
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.blockmaking import more_blocks
-from sidestep.spark.blockwriter import RESERVED, BlockTarget, WrittenFile
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
@@ -28,6 +27,7 @@ from sidestep.store.block_column import BLOCK, with_block_column, without_block_
 from sidestep.store.features import load_features, save_features
 from sidestep.store.layoutfile import LayoutSpec, load_layout
 from sidestep.store.location import delete
+from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.transaction import AddedFile, commit
 from sidestep.store.writable import check_writable

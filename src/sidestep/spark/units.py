@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
-from sidestep.spark.blockwriter import RESERVED
 from sidestep.spark.slices import with_slices
 from sidestep.store.layoutfile import LayoutSpec
+from sidestep.store.parquet.writer import RESERVED
 
 UNIT = f"{RESERVED}unit"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sidestep.spark.blockwriter import WrittenFile
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.spark.tablestate import TableState
+from sidestep.store.parquet.writer import WrittenFile
 
 
 @dataclass(frozen=True, slots=True)

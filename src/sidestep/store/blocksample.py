@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from sidestep.predicate.types import DataType
 from sidestep.store.alike import gathered
-from sidestep.store.leaf import leaves_of, reading_of
 from sidestep.store.location import Location, open_file
+from sidestep.store.parquet.leaf import leaves_of, reading_of
 from sidestep.store.snapshot import DataFile, Partition, Snapshot
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of, common_prefix, shared_prefix
 from sidestep.synopsis.values.forms import Form, stored_form

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError, SidestepWarning, UnusableIndexFile
 from sidestep.predicate.types import DataType
-from sidestep.store.blocks import zone_map_columns
 from sidestep.store.indexfile import IndexFile, index_folder, index_names, open_index_file
 from sidestep.store.laidout import Layout, askable, read_layout, read_union_vectors
 from sidestep.store.location import Location, locate
+from sidestep.store.parquet.blocks import zone_map_columns
 from sidestep.store.snapshot import DataFile
 from sidestep.store.synopses import ColumnSynopses, HeldSynopsis, SynopsisReader, synopses_of
 from sidestep.store.view import BlockMap, map_blocks

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from sidestep._version import __version__
 from sidestep.errors import SidestepError, UnusableIndexFile
 from sidestep.predicate.types import DataType, parse_type
-from sidestep.store.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.store.location import Location, list_names, locate, open_file, write_once
+from sidestep.store.parquet.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1
@@ -47,7 +47,7 @@ class IndexFile:
     """The table columns that it has zone maps of."""
     partition_columns: frozenset[str]
     layout_columns: frozenset[str]
-    """Which of :data:`~sidestep.store.blocks.LAYOUT` it has."""
+    """Which of :data:`~sidestep.store.parquet.blocks.LAYOUT` it has."""
     recipes: Recipes
     """What its run gave columns beside their zone maps: of these columns, all that it has."""
     rates: Mapping[str, float]

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
-from sidestep.store.blocks import block_summaries
 from sidestep.store.compaction import append_blocks, compact
-from sidestep.store.filescan import Sources
 from sidestep.store.index import TableIndex, open_index
 from sidestep.store.location import Location
+from sidestep.store.parquet.blocks import block_summaries
+from sidestep.store.parquet.scan import Sources
 from sidestep.store.settle import settle
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.synopsis.build import Asked, Making

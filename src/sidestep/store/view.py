@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.store.blocks import KEYS
+from sidestep.store.parquet.blocks import KEYS
 
 _Longs = npt.NDArray[np.int64]
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.blocks import zone_map_columns
 from sidestep.store.convert import convert_bounds, convertible
 from sidestep.store.indexfile import IndexFile
 from sidestep.store.laidout import Read
+from sidestep.store.parquet.blocks import zone_map_columns
 from sidestep.store.view import BlockMap, Gather
 
 

@@ -28,11 +28,11 @@ from sidestep.errors import SidestepError
 from sidestep.layout import cut, to_bytes
 from sidestep.layout.vectors import words_for
 from sidestep.predicate import DataType
-from sidestep.spark.encodings import Encodings, choose_encodings
 from sidestep.store.block_column import BLOCK
-from sidestep.store.blocks import block_summaries, synopsis_arrays, with_layout
-from sidestep.store.deltastats import delta_stats
 from sidestep.store.location import Location, locate, stat
+from sidestep.store.parquet.blocks import block_summaries, synopsis_arrays, with_layout
+from sidestep.store.parquet.delta_stats import delta_stats
+from sidestep.store.parquet.encodings import Encodings, choose_encodings
 from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import NULL_PARTITION
 from sidestep.synopsis.build import Making, block_synopses

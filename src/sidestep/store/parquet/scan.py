@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
 from sidestep.store.block_column import BLOCK
-from sidestep.store.calendar import widen_for_calendar
-from sidestep.store.leaf import Leaf, Reading, reading_of
-from sidestep.store.writers import Writer
+from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
+from sidestep.store.parquet.trust import Writer, widen_for_calendar
 from sidestep.synopsis.build import Making, block_synopses
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary, summarize
 

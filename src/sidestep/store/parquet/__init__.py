@@ -1,0 +1,1 @@
+"""Parquet files: what their blocks contain, which footers to trust, and how block files are written."""
