@@ -21,7 +21,7 @@ from sidestep.spark.bridge import Bridge
 from sidestep.spark.plan_reader import read_plan
 from sidestep.spark.session import Enabled
 from sidestep.store.block_column import BLOCK
-from sidestep.store.index import TableIndex, open_index
+from sidestep.store.index.table_index import TableIndex, open_index
 
 _CONDITION = re.compile(r"\bWHERE\b(.*?)(?:\bGROUP BY\b|$)", re.DOTALL)
 

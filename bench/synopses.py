@@ -33,7 +33,7 @@ from bench.tpch import DATA, TABLES, make_tpch, queries, register
 from sidestep.predicate import Formula, Kind
 from sidestep.spark import collect
 from sidestep.store import IndexStatus, read_snapshot
-from sidestep.store.index import open_index
+from sidestep.store.index.table_index import open_index
 from sidestep.synopsis import kept_blocks
 from sidestep.synopsis.build import Making, block_synopses
 from sidestep.synopsis.recipe import Recipe

@@ -123,7 +123,7 @@ def test_the_right_directions_pass(file, source):
         ("spark/a.py", "from bench.tpch import queries"),
         ("cli/commands.py", "from sidestep.prune import explain"),
         ("cli/commands.py", "from sidestep import spark"),
-        ("console/app.py", "import sidestep.store.index"),
+        ("console/app.py", "import sidestep.store.index.table_index"),
         ("newpackage/a.py", "import math"),
     ],
 )

@@ -21,7 +21,7 @@ import sidestep.store
 from sidestep.predicate import DATE, INTEGER, STRING, column, compare, one_of
 from sidestep.spark.load import load
 from sidestep.store import open_index
-from sidestep.store.index import TableIndex
+from sidestep.store.index.table_index import TableIndex
 from sidestep.store.layoutfile import load_layout
 from sidestep.store.location import locate
 from sidestep.workload import Feature, FeatureSet

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidestep.store import index as index_module
+from sidestep.store.index import table_index as index_module
 from tests.store.tables import write_parquet
 
 

@@ -11,7 +11,7 @@ import pytest
 from sidestep.predicate.types import DATE, DOUBLE, LONG, STRING
 from sidestep.store import locate, read_snapshot, status
 from sidestep.store.estimates import index_keeping, load_estimates, save_estimates
-from sidestep.store.index import open_index
+from sidestep.store.index.table_index import open_index
 from sidestep.store.update import update_index
 from sidestep.synopsis.keeping import Keeping
 from sidestep.synopsis.recipe import Recipe

@@ -39,8 +39,8 @@ from sidestep.store import (
     status,
     update_index,
 )
-from sidestep.store import index as index_module
-from sidestep.store.indexfile import open_index_file
+from sidestep.store.index import table_index as index_module
+from sidestep.store.index.index_file import open_index_file
 from sidestep.store.parquet.blocks import KEYS
 from sidestep.synopsis.skip import kept_blocks
 from tests.store.tables import index_rows, kept, set_age, write_parquet
@@ -322,7 +322,7 @@ def test_a_column_that_can_no_longer_be_read_is_unknown(table: Path, monkeypatch
     def lost(self: object, names: object) -> pa.Table:
         raise FileNotFoundError("gone")
 
-    monkeypatch.setattr("sidestep.store.indexfile.IndexFile.read", lost)
+    monkeypatch.setattr("sidestep.store.index.index_file.IndexFile.read", lost)
     with pytest.warns(SidestepWarning, match="can no longer be read"):
         assert len(kept(index, "x", LONG, 25)) == 6
     assert compact(index, read_snapshot(table), always=True) is index

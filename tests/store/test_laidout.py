@@ -33,8 +33,8 @@ from sidestep.store import (
     update_index,
     with_layout,
 )
-from sidestep.store import index as index_module
 from sidestep.store.features import features_file
+from sidestep.store.index import table_index as index_module
 from sidestep.store.parquet.blocks import LAYOUT
 from sidestep.store.parquet.scan import Sources
 from sidestep.synopsis import UnionVectors, kept_blocks
@@ -353,7 +353,7 @@ def test_a_column_of_layouts_that_can_no_longer_be_read(
     def lost(self: object, names: object) -> pa.Table:
         raise FileNotFoundError("gone")
 
-    monkeypatch.setattr("sidestep.store.indexfile.IndexFile.read", lost)
+    monkeypatch.setattr("sidestep.store.index.index_file.IndexFile.read", lost)
     with pytest.warns(SidestepWarning, match="can no longer be read"):
         assert kept(index, compare(x, "=", 5)) == [0, 1, 2, 3, 4, 5]
     assert index.block_ids.tolist() == [-1] * 6

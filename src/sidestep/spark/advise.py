@@ -26,7 +26,7 @@ from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import resolve
 from sidestep.spark.sampling import SEED
 from sidestep.store import index_folder, locate
-from sidestep.store.index import open_folder
+from sidestep.store.index.table_index import open_folder
 from sidestep.synopsis import kept_blocks
 from sidestep.workload import Workload
 

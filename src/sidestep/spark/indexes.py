@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from sidestep.store import Location, TableIndex, index_folder, locate
-from sidestep.store.index import open_folder
-from sidestep.store.indexfile import index_names
+from sidestep.store.index.index_file import index_names
+from sidestep.store.index.table_index import open_folder
 
 LEVELS_UP = 4
 """How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""

@@ -19,7 +19,7 @@ from sidestep.store import status as store_status
 from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK
 from sidestep.store.estimates import remember_keeping
-from sidestep.store.index import TableIndex, open_index
+from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.synopsis.recipe import Recipe, Wishes, bytes_of
 from sidestep.workload.query import Workload

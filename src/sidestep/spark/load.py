@@ -28,7 +28,7 @@ from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.estimates import remember_keeping
 from sidestep.store.features import load_features, save_features
-from sidestep.store.index import open_folder
+from sidestep.store.index.table_index import open_folder
 from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.location import delete, list_names
 from sidestep.store.logentry import foreign_types

@@ -2,8 +2,8 @@
 
 from sidestep.store.compaction import append_blocks, compact
 from sidestep.store.features import load_features, save_features
-from sidestep.store.index import TableIndex, open_index
-from sidestep.store.indexfile import index_folder
+from sidestep.store.index.index_file import index_folder
+from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import block_summaries, with_layout
 from sidestep.store.parquet.scan import Sources

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.index import TableIndex, open_folder
-from sidestep.store.indexfile import index_names, name_after, next_name, write_index_file
+from sidestep.store.index.index_file import index_names, name_after, next_name, write_index_file
+from sidestep.store.index.table_index import TableIndex, open_folder
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
 from sidestep.store.rangetables import named_range_tables, unused_range_tables, with_range_tables

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
-from sidestep.store.index import TableIndex
+from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import Location, list_names, open_file, write_once
 from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.keeping import Keeping, MayHold, keeping

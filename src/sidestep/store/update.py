@@ -16,7 +16,7 @@ import pyarrow as pa
 from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
 from sidestep.store.compaction import append_blocks, compact
-from sidestep.store.index import TableIndex, open_index
+from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.parquet.blocks import block_summaries
 from sidestep.store.parquet.scan import Sources

@@ -27,7 +27,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.store.compaction import compact
 from sidestep.store.features import features_file
-from sidestep.store.index import TableIndex, open_index
+from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.layoutfile import layout_names
 from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
 from sidestep.store.logentry import LOG

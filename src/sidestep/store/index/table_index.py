@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError, SidestepWarning, UnusableIndexFile
 from sidestep.predicate.types import DataType
-from sidestep.store.indexfile import IndexFile, index_folder, index_names, open_index_file
-from sidestep.store.laidout import Layout, askable, read_layout, read_union_vectors
+from sidestep.store.index.block_map import BlockMap, map_blocks
+from sidestep.store.index.index_file import IndexFile, index_folder, index_names, open_index_file
+from sidestep.store.index.layout_columns import Layout, askable, read_layout, read_union_vectors
+from sidestep.store.index.synopsis_columns import ColumnSynopses, HeldSynopsis, SynopsisReader, synopses_of
+from sidestep.store.index.zone_columns import partition_texts, zone_arrays
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import zone_map_columns
 from sidestep.store.snapshot import DataFile
-from sidestep.store.synopses import ColumnSynopses, HeldSynopsis, SynopsisReader, synopses_of
-from sidestep.store.view import BlockMap, map_blocks
-from sidestep.store.zonecolumns import partition_texts, zone_arrays
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.recipe import Recipe, Recipes

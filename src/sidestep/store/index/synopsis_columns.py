@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
-from sidestep.store.convert import convertible
-from sidestep.store.indexfile import IndexFile
-from sidestep.store.laidout import Read
+from sidestep.store.index.block_map import BlockMap, Gather
+from sidestep.store.index.index_file import IndexFile
+from sidestep.store.index.layout_columns import Read
+from sidestep.store.index.zone_columns import convertible
 from sidestep.store.location import Location
 from sidestep.store.rangetables import load_range_table
-from sidestep.store.view import BlockMap, Gather
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of
 from sidestep.synopsis.build import NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.catalog import Synopsis
