@@ -15,7 +15,7 @@ from sidestep.spark.append import append
 from sidestep.spark.optimize import optimize
 from sidestep.spark.rewrite import delete
 from sidestep.store import open_index, read_snapshot
-from sidestep.store.layoutfile import load_layout
+from sidestep.store.sidecars.layout import load_layout
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS, arrow, check, frame, made, new_table, paths, units
 
 module = import_module("sidestep.spark.optimize")

@@ -22,8 +22,8 @@ from sidestep.predicate import DATE, INTEGER, STRING, column, compare, one_of
 from sidestep.spark.load import load
 from sidestep.store import open_index
 from sidestep.store.index.table_index import TableIndex
-from sidestep.store.layoutfile import load_layout
 from sidestep.store.location import locate
+from sidestep.store.sidecars.layout import load_layout
 from sidestep.workload import Feature, FeatureSet
 from tests.spark.tables import rows_of, settings
 

@@ -33,10 +33,10 @@ from sidestep.store import (
     update_index,
     with_layout,
 )
-from sidestep.store.features import features_file
 from sidestep.store.index import table_index as index_module
 from sidestep.store.parquet.blocks import LAYOUT
 from sidestep.store.parquet.scan import Sources
+from sidestep.store.sidecars.layout import features_file
 from sidestep.synopsis import UnionVectors, kept_blocks
 from sidestep.workload import Feature, FeatureSet
 from tests.store.tables import write_parquet

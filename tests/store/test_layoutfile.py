@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sidestep.errors import SidestepError
-from sidestep.store.layoutfile import LayoutSpec, layout_names, load_layout, save_layout
 from sidestep.store.location import locate
+from sidestep.store.sidecars.layout import LayoutSpec, layout_names, load_layout, save_layout
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

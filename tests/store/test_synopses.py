@@ -27,7 +27,7 @@ from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DATE, DOUBLE, INTEGER, LONG, STRING, TIME, DataType, Kind, parse_type
 from sidestep.store import TableIndex, append_blocks, block_summaries, compact, open_index, read_snapshot, update_index
 from sidestep.store.index import table_index as index_module
-from sidestep.store.rangetables import load_range_table, save_range_table
+from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.synopsis import explain_skips, kept_blocks
 from sidestep.synopsis.recipe import Recipe
 from tests.store.tables import set_age, write_parquet

@@ -14,9 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 from sidestep.errors import SidestepError
 from sidestep.predicate import LONG, column, compare
 from sidestep.store import append_blocks, block_summaries, index_folder, locate, open_index, read_snapshot
-from sidestep.store.features import features_file, load_features, save_features
-from sidestep.store.layoutfile import LayoutSpec, layout_names, load_layout, save_layout
 from sidestep.store.parquet.blocks import with_layout
+from sidestep.store.sidecars.layout import (
+    LayoutSpec,
+    features_file,
+    layout_names,
+    load_features,
+    load_layout,
+    save_features,
+    save_layout,
+)
 from sidestep.store.snapshots.folder import read_folder
 from sidestep.store.update import update_index
 from sidestep.store.vacuum import vacuum

@@ -20,7 +20,7 @@ from sidestep.predicate import DataType, Formula, all_of
 from sidestep.predicate.text import name_text
 from sidestep.prune.estimate import shares_read
 from sidestep.spark.sampling import SEED, Drawn, draw
-from sidestep.store.layoutfile import UNIT_ROWS, LayoutSpec
+from sidestep.store.sidecars.layout import UNIT_ROWS, LayoutSpec
 from sidestep.workload import (
     Augmented,
     FeatureSet,

@@ -27,13 +27,12 @@ from sidestep.store import Location, Snapshot, append_blocks, index_folder, loca
 from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.estimates import remember_keeping
-from sidestep.store.features import load_features, save_features
 from sidestep.store.index.table_index import open_folder
-from sidestep.store.layoutfile import LayoutSpec, load_layout, save_layout
 from sidestep.store.location import delete, list_names
 from sidestep.store.logentry import foreign_types
 from sidestep.store.parquet.writer import RESERVED, BlockTarget
 from sidestep.store.recipes import RecipeChoice, choose_recipes
+from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from sidestep.synopsis.build import Making

@@ -10,7 +10,7 @@ from sidestep.render import counted
 from sidestep.spark.featurize import CheckedFeatures, LeftOut
 from sidestep.spark.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
-from sidestep.store.layoutfile import LayoutSpec
+from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text, recipe_text
 

@@ -33,8 +33,8 @@ from sidestep.spark.progress import Watch
 from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
 from sidestep.spark.units import UNIT, unit_expression, with_units
 from sidestep.spark.writejob import with_partition_texts, write_on_spark
-from sidestep.store.layoutfile import LayoutSpec
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
+from sidestep.store.sidecars.layout import LayoutSpec
 
 __all__ = ["Organized", "organize", "unit_expression"]
 

@@ -16,8 +16,8 @@ from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
 from sidestep.spark.featurize import check_features, with_words
 from sidestep.spark.units import UNIT, with_units
-from sidestep.store.layoutfile import LayoutSpec
 from sidestep.store.parquet.writer import RESERVED
+from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.workload import Feature, FeatureSet, Item
 
 SEED = 20_140_622

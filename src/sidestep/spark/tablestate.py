@@ -24,10 +24,9 @@ from sidestep.spark.featurize import CheckedFeatures, check_features, no_feature
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
 from sidestep.store.block_column import BLOCK, with_block_column, without_block_column
-from sidestep.store.features import load_features, save_features
-from sidestep.store.layoutfile import LayoutSpec, load_layout
 from sidestep.store.location import delete
 from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
+from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.transaction import AddedFile, commit
 from sidestep.store.writable import check_writable

@@ -10,8 +10,8 @@ from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
 from sidestep.spark.slices import with_slices
-from sidestep.store.layoutfile import LayoutSpec
 from sidestep.store.parquet.writer import RESERVED
+from sidestep.store.sidecars.layout import LayoutSpec
 
 UNIT = f"{RESERVED}unit"
 

@@ -1,13 +1,13 @@
 """What is on disk? The files of a table, the blocks in them, and the index that remembers what those contain."""
 
 from sidestep.store.compaction import append_blocks, compact
-from sidestep.store.features import load_features, save_features
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import block_summaries, with_layout
 from sidestep.store.parquet.scan import Sources
 from sidestep.store.settle import settle
+from sidestep.store.sidecars.layout import load_features, save_features
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.status import IndexStatus, status

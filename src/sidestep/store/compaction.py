@@ -18,7 +18,7 @@ from sidestep.store.index.index_file import index_names, name_after, next_name, 
 from sidestep.store.index.table_index import TableIndex, open_folder
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
-from sidestep.store.rangetables import named_range_tables, unused_range_tables, with_range_tables
+from sidestep.store.sidecars.range_tables import named_range_tables, unused_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import KINDS, Recipes

@@ -26,11 +26,10 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.store.compaction import compact
-from sidestep.store.features import features_file
 from sidestep.store.index.table_index import TableIndex, open_index
-from sidestep.store.layoutfile import layout_names
 from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
 from sidestep.store.logentry import LOG
+from sidestep.store.sidecars.layout import features_file, layout_names
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape

@@ -14,11 +14,11 @@ from sidestep.errors import SidestepError
 from sidestep.layout.vectors import bytes_for, from_bytes, words_for
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
-from sidestep.store.features import load_features
 from sidestep.store.index.block_map import BlockMap, Gather
 from sidestep.store.index.index_file import IndexFile
 from sidestep.store.location import Location
 from sidestep.store.parquet.blocks import LAYOUT
+from sidestep.store.sidecars.layout import load_features
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.workload.features.feature_set import FeatureSet
 

@@ -22,7 +22,7 @@ from sidestep.store.index.index_file import IndexFile
 from sidestep.store.index.layout_columns import Read
 from sidestep.store.index.zone_columns import convertible
 from sidestep.store.location import Location
-from sidestep.store.rangetables import load_range_table
+from sidestep.store.sidecars.range_tables import load_range_table
 from sidestep.synopsis.bloom import BlockFilters, BloomFilters, bloom_filters_of
 from sidestep.synopsis.build import NO_FILTER, NO_RANGES, stored_columns
 from sidestep.synopsis.catalog import Synopsis

@@ -1,0 +1,1 @@
+"""Sidecars: small JSON files beside the index, by number or by the address of their content."""
