@@ -20,10 +20,10 @@ from sidestep.spark.workers import same_interpreter
 from sidestep.spark.writejob import write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
+from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.compaction import append_blocks
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan
-from sidestep.store.transaction import AddedFile, commit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

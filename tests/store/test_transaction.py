@@ -19,12 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidestep.errors import Conflict, SidestepError, UnsupportedTable
-from sidestep.store import logentry, transaction
 from sidestep.store.block_column import has_block_column, with_block_column
+from sidestep.store.commit import log_entry as logentry
+from sidestep.store.commit import transaction
+from sidestep.store.commit.transaction import AddedFile, check_writable, commit, with_retries
 from sidestep.store.location import Location, locate
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.read import read_snapshot
-from sidestep.store.transaction import AddedFile, check_writable, commit, with_retries
 from tests.store.tables import LONG_X, write_delta_log
 
 LONGS = pa.schema([("x", pa.int64())])

@@ -34,8 +34,8 @@ from sidestep.spark.relation import from_snapshot
 from sidestep.spark.tablestate import TableState, find_table, finish, quiet_session, read_state
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK
+from sidestep.store.commit.transaction import with_retries
 from sidestep.store.sidecars.layout import load_layout, save_features, save_layout
-from sidestep.store.transaction import with_retries
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 

@@ -31,8 +31,8 @@ from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, FilePlan, WrittenFile
-from sidestep.store.transaction import with_retries
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
 Change = Callable[[DataFrame, TableState], DataFrame]

@@ -24,12 +24,12 @@ from sidestep.spark.featurize import CheckedFeatures, check_features, no_feature
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
 from sidestep.store.block_column import BLOCK, with_block_column, without_block_column
+from sidestep.store.commit.transaction import AddedFile, commit
+from sidestep.store.commit.writable import check_writable
 from sidestep.store.location import delete
 from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
 from sidestep.store.snapshots.delta import is_delta, read_delta
-from sidestep.store.transaction import AddedFile, commit
-from sidestep.store.writable import check_writable
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 

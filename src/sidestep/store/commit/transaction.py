@@ -36,8 +36,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, SchemaMismatchError
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning
-from sidestep.store.location import Location, locate
-from sidestep.store.logentry import (
+from sidestep.store.commit.log_entry import (
     AddedFile,
     Change,
     create_entry,
@@ -46,9 +45,10 @@ from sidestep.store.logentry import (
     put_entry,
     remote_entry,
 )
+from sidestep.store.commit.writable import check_writable, refuse_unwritable
+from sidestep.store.location import Location, locate
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
-from sidestep.store.writable import check_writable, refuse_unwritable
 
 ATTEMPTS = 100
 """How often a commit runs after other writers' commits that do not concern it."""

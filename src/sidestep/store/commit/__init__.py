@@ -1,0 +1,1 @@
+"""Commits to a Delta log: one atomic step, or none."""
