@@ -21,9 +21,9 @@ from sidestep.spark.writejob import write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
-from sidestep.store.compaction import append_blocks
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan
+from sidestep.store.upkeep.compact import append_blocks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -36,7 +36,7 @@ from sidestep.spark import (
     update,
 )
 from sidestep.store import IndexStatus
-from sidestep.store.vacuum import VacuumReport, vacuum
+from sidestep.store.upkeep.vacuum import VacuumReport, vacuum
 
 __all__ = [
     "Advice",

@@ -11,7 +11,7 @@ import sidestep
 from sidestep.errors import SidestepError
 from sidestep.predicate import LONG, STRING
 from sidestep.store import read_snapshot
-from sidestep.store.update import update_index
+from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.recipe import Recipe
 from tests.spark.tables import write_file
 

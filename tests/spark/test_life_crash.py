@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from sidestep.spark.load import load
 from sidestep.spark.optimize import optimize
 from sidestep.store import read_snapshot
-from sidestep.store.vacuum import vacuum
+from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths
 from tests.spark.tables import data_files
 

@@ -14,7 +14,7 @@ from sidestep.errors import SidestepError
 from sidestep.spark.append import append
 from sidestep.spark.optimize import optimize
 from sidestep.spark.rewrite import delete, update
-from sidestep.store.vacuum import vacuum
+from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import arrow, check, contents, frame, made, new_table, paths, units
 from tests.spark.tables import data_files
 

@@ -10,10 +10,9 @@ import pytest
 
 from sidestep.predicate.types import DATE, DOUBLE, LONG, STRING
 from sidestep.store import locate, read_snapshot, status
-from sidestep.store.estimates import index_keeping, load_estimates, save_estimates
 from sidestep.store.index.table_index import open_index
-from sidestep.store.update import update_index
-from sidestep.synopsis.keeping import Keeping
+from sidestep.store.upkeep.false_positives import Keeping, index_keeping, load_estimates, save_estimates
+from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.recipe import Recipe
 from tests.store.tables import write_parquet
 

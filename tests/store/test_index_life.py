@@ -236,7 +236,7 @@ def test_a_hundred_thousand_files_open_in_less_than_a_second(tmp_path: Path) -> 
 
 
 def test_many_small_files_are_indexed_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sidestep.store.update._BATCH", 3)
+    monkeypatch.setattr("sidestep.store.upkeep.update._BATCH", 3)
     for number in range(8):
         write_parquet(tmp_path / f"f{number}", {"x": [number]} if number % 5 else {"y": ["s"]})
     index = update_index(read_snapshot(tmp_path), {"x": LONG, "y": STRING})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sidestep.store import DataFile, locate, settle
-from sidestep.store.settle import COARSE_TICK, LOCAL_TICK
+from sidestep.store.upkeep.update import COARSE_TICK, LOCAL_TICK
 
 ROOT = locate("/t")
 

@@ -25,8 +25,8 @@ from sidestep.store.sidecars.layout import (
     save_layout,
 )
 from sidestep.store.snapshots.folder import read_folder
-from sidestep.store.update import update_index
-from sidestep.store.vacuum import vacuum
+from sidestep.store.upkeep.update import update_index
+from sidestep.store.upkeep.vacuum import vacuum
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.store.tables import write_parquet
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from sidestep.predicate.types import LONG
+from sidestep.store.upkeep.false_positives import Keeping, keeping, pass_rate
 from sidestep.synopsis.bloom import block_filters, bloom_filter, bloom_filters
-from sidestep.synopsis.keeping import Keeping, keeping, pass_rate
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges
 from sidestep.synopsis.values.codes import Codes, Coding

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sidestep.predicate import DataType
 from sidestep.store import Location, Snapshot, TableIndex
 from sidestep.store.index.table_index import open_folder, open_index
-from sidestep.store.update import check_recipes, planned
+from sidestep.store.upkeep.update import check_recipes, planned
 from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 

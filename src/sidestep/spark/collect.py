@@ -17,7 +17,7 @@ from sidestep.spark.relation import resolve
 from sidestep.spark.workers import same_interpreter
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate
 from sidestep.store import status as store_status
-from sidestep.store.update import update_index
+from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 

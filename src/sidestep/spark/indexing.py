@@ -18,9 +18,9 @@ from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK
-from sidestep.store.estimates import remember_keeping
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.recipes import RecipeChoice, choose_recipes
+from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, Wishes, bytes_of
 from sidestep.workload.query import Workload
 from sidestep.workload.table import Asked, asked_of

@@ -28,13 +28,13 @@ from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
 from sidestep.store.commit.transaction import AddedFile, check_writable, commit, with_retries
-from sidestep.store.estimates import remember_keeping
 from sidestep.store.index.table_index import open_folder
 from sidestep.store.location import delete, list_names
 from sidestep.store.parquet.writer import RESERVED, BlockTarget
 from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta
+from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.estimates import index_keeping, load_estimates
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
+from sidestep.store.upkeep.false_positives import index_keeping, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
 

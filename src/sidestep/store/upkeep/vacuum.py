@@ -27,13 +27,13 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
-from sidestep.store.compaction import compact
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
 from sidestep.store.sidecars.layout import features_file, layout_names
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape
+from sidestep.store.upkeep.compact import compact
 
 SAFE_HOURS = 168.0
 """What a table keeps if it does not say otherwise: a week, as Delta itself does."""
