@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidestep.advisor.layouts.sample import Sample, sample_of
+from sidestep.advisor.layouts.trial import (
+    by_features,
+    by_order,
+    by_unit,
+    by_z_order,
+    shares_read,
+    stored_values,
+    without_bias,
+)
 from sidestep.layout import pack
-from sidestep.layout.arrange import by_features, by_order, by_unit, by_z_order
 from sidestep.layout.demand import Demand, Demands
-from sidestep.layout.sample import Sample, sample_of
 from sidestep.predicate import (
     DATE,
     DOUBLE,
@@ -27,7 +35,6 @@ from sidestep.predicate import (
     decimal_type,
     normalize,
 )
-from sidestep.prune.estimate import shares_read, stored_values, without_bias
 
 ROWS = 200_000
 MIN_SIZE = 1_000

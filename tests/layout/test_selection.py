@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sidestep.layout.selection import candidates, demands_of, enough_features, select
+from sidestep.advisor.layouts.select import candidates, demands_of, enough_features, select
 from sidestep.predicate import DATE, INTEGER, STRING, between, column, compare
 from sidestep.workload import Feature, augment, of_table
 from tests.workload.queries import query, workload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidestep.spark.advice import Advice
+from sidestep.advisor.layouts.advice import Advice
 from sidestep.spark.advise import advise
 from sidestep.spark.append import append
 from sidestep.spark.collect import status

@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
 
-from sidestep.layout.arrange import Blocks, by_features, by_order, by_unit, by_z_order
-from sidestep.layout.sample import Codes
+from sidestep.advisor.layouts.advice import Advice, Estimate
+from sidestep.advisor.layouts.choose import Chosen, LayoutChoice, Study, chosen_by, features_formulas
+from sidestep.advisor.layouts.sample import Codes
+from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
-from sidestep.prune.estimate import shares_read, without_bias
 from sidestep.spark.active import leaves_session_active
-from sidestep.spark.advice import Advice, Estimate
-from sidestep.spark.choose import SAMPLE_ROWS, Chosen, LayoutChoice, Study, chosen_by, features_formulas, study_of
 from sidestep.spark.load import Source, read_source
 from sidestep.spark.log import read_workload
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import resolve
 from sidestep.spark.sampling import SEED
+from sidestep.spark.study import SAMPLE_ROWS, study_of
 from sidestep.store import index_folder, locate
 from sidestep.store.index.table_index import open_folder
 from sidestep.synopsis import kept_blocks

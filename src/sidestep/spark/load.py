@@ -15,13 +15,13 @@ from sidestep.errors import Conflict, SidestepError, SidestepWarning, Unsupporte
 from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
 from sidestep.spark.blockmaking import new_blocks
-from sidestep.spark.choose import choose_layout
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log import read_workload
 from sidestep.spark.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
+from sidestep.spark.study import choose_layout
 from sidestep.spark.tablestate import quiet_session, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
 from sidestep.store.asking import popular_sets

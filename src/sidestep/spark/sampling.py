@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from sidestep.layout.sample import Codes, Sample, ranks, sample_of
+from sidestep.advisor.layouts.sample import Codes, Sample, ranks, sample_of
 from sidestep.layout.vectors import Bits, unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text

@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sidestep.spark.choose import LayoutChoice
+from sidestep.advisor.layouts.choose import LayoutChoice
 
 
 @dataclass(frozen=True, slots=True)

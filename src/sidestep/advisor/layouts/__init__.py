@@ -1,0 +1,1 @@
+"""Which layout suits a workload: candidates tried on a sample of the table's rows."""

@@ -1,0 +1,198 @@
+"""Layouts tried on a sample: the order of its rows, and where blocks begin.
+
+What queries would read of a table in a layout that is not there yet, by a sample of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidestep.advisor.layouts.sample import Codes, Sample
+from sidestep.layout.demand import Demands, group_rows
+from sidestep.layout.maxskip import cut
+from sidestep.layout.vectors import Words
+from sidestep.predicate import DataType, Formula
+from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
+from sidestep.synopsis.features.union_vectors import UnionVectors
+from sidestep.synopsis.values.forms import Form, stored_form
+
+Z_BITS = 10
+"""Bits of each column's rank that a Z-order interleaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rows of a sample in an order, cut into blocks."""
+
+    order: Codes
+    """Positions in the sample, block by block."""
+    sizes: Codes
+    """How many of them each block has; none is empty."""
+
+    @property
+    def starts(self) -> Codes:
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def by_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
+    """The whole table sorted by columns, cut into blocks of at least so many of the sample's rows."""
+    return Blocks(_sorted(sample, columns, []), np.array(cut(len(sample), block), np.int64))
+
+
+def by_unit(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
+    """Range partitioning: a unit is a partition, its rows sorted by columns if there are any, and cut into blocks."""
+    sizes = [size for rows in np.bincount(sample.unit) for size in cut(int(rows), block)]
+    return Blocks(_sorted(sample, columns, [sample.unit]), np.array(sizes, np.int64))
+
+
+def by_z_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
+    """The table along a Z curve: the bits of the columns' ranks interleaved, highest first."""
+    curve = np.zeros(len(sample), np.int64)
+    shares = [_quantiles(sample.codes[name]) for name in columns]
+    for bit in reversed(range(Z_BITS)):
+        for share in shares:
+            curve = (curve << 1) | ((share >> bit) & 1)
+    return Blocks(np.argsort(curve, kind="stable"), np.array(cut(len(sample), block), np.int64))
+
+
+def by_features(sample: Sample, words: Words, demands: Demands, order: Sequence[str], block: int) -> Blocks:
+    """What a load would make of the sample: units, groups of like feature vectors, and blocks cut along the order.
+
+    ``words`` holds each row's feature vector. The sample's buckets of the order columns keep windows of time apart.
+    """
+    buckets = [name for name in order if name in sample.buckets]
+    return by_group(sample, groups(sample, words, demands, block, buckets), order, block)
+
+
+def groups(sample: Sample, words: Words, demands: Demands, block: int, buckets: Sequence[str] = ()) -> Codes:
+    """The group of each row: a number that is greater in later units."""
+    bounds = {name: sample.bounds(name) for name in demands.columns if name in sample.times}
+    keys = np.column_stack([words, *(sample.buckets[name].astype(np.uint64) for name in buckets)])
+    found = np.zeros(len(sample), np.int64)
+    first = 0
+    for rows in np.split(np.argsort(sample.unit, kind="stable"), np.cumsum(np.bincount(sample.unit))[:-1]):
+        if not len(rows):
+            continue
+        distinct, place, counts = np.unique(keys[rows], axis=0, return_inverse=True, return_counts=True)
+        place = place.ravel()
+        arranged = rows[np.argsort(place, kind="stable")]
+        starts = np.cumsum(counts) - counts
+        limits = {
+            name: (np.minimum.reduceat(least[arranged], starts), np.maximum.reduceat(greatest[arranged], starts))
+            for name, (least, greatest) in bounds.items()
+        }
+        vectors = np.ascontiguousarray(distinct[:, : words.shape[1]])
+        group = group_rows(vectors, counts.astype(np.int64), limits, demands, block)
+        found[rows] = first + group[place]
+        first += int(group.max()) + 1
+    return found
+
+
+def by_group(sample: Sample, group: Codes, order: Sequence[str], block: int) -> Blocks:
+    """Groups cut into blocks along the order."""
+    sizes = [size for rows in np.bincount(group) for size in cut(int(rows), block)]
+    return Blocks(_sorted(sample, order, [group]), np.array(sizes, np.int64))
+
+
+def _sorted(sample: Sample, columns: Sequence[str], before: list[Codes]) -> Codes:
+    keys = [sample.codes[name] for name in reversed(columns)] + before
+    return np.lexsort(keys).astype(np.int64) if keys else np.arange(len(sample))
+
+
+def _quantiles(codes: Codes) -> Codes:
+    """The share of rows with a smaller value, in steps of 2**-Z_BITS; equal values have equal shares."""
+    counts = np.bincount(codes + 1)
+    below = np.cumsum(counts) - counts
+    return (below[codes + 1] << Z_BITS) // max(1, len(codes))
+
+
+Shares = npt.NDArray[np.float64]
+
+
+Layout = Callable[[Sample], Blocks]
+"""A layout as it is tried on a sample."""
+
+
+def shares_read(
+    sample: Sample,
+    blocks: Blocks,
+    queries: Sequence[Formula],
+    features: Sequence[Formula] = (),
+    words: Words | None = None,
+) -> Shares:
+    """The share of rows that each query would read, by zone maps of all columns of the sample and union vectors.
+
+    The blocks are judged by the same code as those of a table, so what is skipped here is skipped there, given that
+    the sample's blocks stand for the table's. They are a little too narrow: see :func:`without_bias`.
+    """
+    catalog = catalog_of(sample, blocks, features, words)
+    total = max(1, len(sample))
+    return np.array([catalog.rows[kept_blocks(catalog, query)].sum() / total for query in queries], np.float64)
+
+
+def without_bias(whole: Shares, half: Shares) -> Shares:
+    """Estimates from a sample and from half of it, carried on to the whole table.
+
+    A block of which k rows were sampled looks narrower than it is: its least and greatest values, and the features that
+    few of its rows satisfy, are missed by a share of about 1/k. So the estimate of k rows falls short by c/k and that
+    of k/2 rows by 2c/k: the difference of the two is what is missing. On denormalized TPC-H, estimates from 200,000 of
+    6,000,000 rows were 2 to 3% short before and from 0 to 5% above the truth after, with 17 to 167 rows per block.
+    """
+    return np.clip(2 * whole - half, whole, 1.0)
+
+
+def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (), words: Words | None = None) -> Catalog:
+    """The catalog of a sample's blocks, as if they were a table's."""
+    sizes, starts = blocks.sizes, blocks.starts
+    index: dict[str, pa.Array] = {}
+    types: dict[str, DataType] = {}
+    for name, kind in sample.types.items():
+        stored = stored_values(sample.values[name], kind)
+        if stored is None:
+            continue
+        codes = sample.codes[name][blocks.order]
+        if len(starts):
+            nulls = np.add.reduceat((codes < 0).astype(np.int64), starts)
+            least = np.minimum.reduceat(np.where(codes < 0, len(stored), codes), starts)
+            greatest = np.maximum.reduceat(codes, starts)
+        else:
+            nulls = least = greatest = starts
+        some = nulls < sizes
+        index[f"lower:{name}"] = stored.take(pa.array(np.where(some, least, 0), mask=~some))
+        index[f"upper:{name}"] = stored.take(pa.array(np.where(some, greatest, 0), mask=~some))
+        index[f"nulls:{name}"] = pa.array(nulls)
+        types[name] = kind
+    synopses: list[Synopsis] = [zone_maps(types, index, sizes)]
+    if features and words is not None and len(starts):
+        unions = np.bitwise_or.reduceat(words[blocks.order], starts, axis=0)
+        known = np.ones(len(blocks), np.bool_)
+        synopses.append(UnionVectors(tuple(features), np.ascontiguousarray(unions.T), known))
+    return Catalog(np.zeros(len(sizes), np.int32), sizes, sizes, min(1, len(sizes)), tuple(synopses))
+
+
+def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:
+    """Values in the form that an index keeps bounds in; None where they have none."""
+    arrow = stored_type(kind)
+    if arrow is None or stored_form(kind) is Form.WIDE:
+        return None
+    if pa.types.is_decimal(values.type) and arrow == pa.int64():
+        found = [summarize(values.slice(at, 1), kind) for at in range(len(values))]
+        if any(one == ColumnSummary() for one in found):
+            return None
+        return pa.array([one.lower for one in found], arrow)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return values.cast(pa.binary())
+    if pa.types.is_date32(values.type):
+        return values.cast(pa.int32()).cast(pa.int64())
+    try:
+        return values.cast(arrow)
+    except pa.ArrowInvalid:
+        return None

@@ -1,0 +1,127 @@
+"""TODO"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.advisor.layouts.choose import (
+    FEWEST_BLOCKS,
+    MOST_BLOCKS,
+    MOST_ORDERS,
+    UNITS,
+    LayoutChoice,
+    Study,
+    chosen_by,
+    times_filtered,
+)
+from sidestep.advisor.layouts.select import candidates
+from sidestep.errors import SidestepError
+from sidestep.predicate import DataType
+from sidestep.predicate.text import name_text
+from sidestep.spark.sampling import draw
+from sidestep.store.sidecars.layout import UNIT_ROWS, LayoutSpec
+from sidestep.workload import (
+    Workload,
+    augment,
+    of_table,
+    tables_of,
+)
+
+
+def choose_layout(
+    spark: SparkSession,
+    workload: Workload,
+    table: str,
+    rows: DataFrame,
+    types: Mapping[str, DataType],
+    *,
+    by: str | None = None,
+    num_features: int | None = None,
+    min_size: int | None = None,
+    order: Sequence[str] | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    unit_rows: int = UNIT_ROWS,
+    partition_columns: Sequence[str] = (),
+) -> LayoutChoice:
+    """Choose the features, units and order of a table by what the workload's queries would read of a sample.
+
+    ``types`` names the columns that get zone maps, ``rows`` are the table's rows without its block ids. Features are
+    taken by the rows they save (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later queries
+    best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
+    """
+    study = study_of(
+        workload,
+        table,
+        rows,
+        types,
+        by=by,
+        min_size=min_size,
+        sample_rows=sample_rows,
+        unit_rows=unit_rows,
+        partition_columns=partition_columns,
+    )
+    return chosen_by(study, num_features=num_features, order=order).layout
+
+
+def study_of(
+    workload: Workload,
+    table: str,
+    rows: DataFrame,
+    types: Mapping[str, DataType],
+    *,
+    by: str | None = None,
+    min_size: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    unit_rows: int = UNIT_ROWS,
+    partition_columns: Sequence[str] = (),
+) -> Study:
+    """Draw the sample that the workload's candidates are judged by."""
+    if table not in tables_of(workload):
+        named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
+        raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
+    of_log = of_table(workload, table)
+    augmented = augment(of_log)
+    sets = candidates(augmented)
+    least = min_size if min_size is not None else LayoutSpec().min_size
+    times = times_filtered(of_log, types)
+    total, by = _counted(rows, times, least, by)
+    items = sorted({item for one in sets for item in one.items})
+    filtered = {column.name for item in of_log.items for column in item.columns}
+    buckets = {name: f"date_trunc('MONTH', {name_text(name)})" for name in times[:MOST_ORDERS]}
+    drawn = draw(
+        rows,
+        {name: type for name, type in types.items() if name in filtered},
+        [augmented.items[item] for item in items],
+        total=total,
+        spec=LayoutSpec(by=by, unit_rows=unit_rows),
+        partition_columns=partition_columns,
+        buckets=buckets,
+        sample_rows=sample_rows,
+    )
+    place = {item: at for at, item in enumerate(items)}
+    usable = [one for one in sets if all(place[item] in drawn.satisfied for item in one.items)]
+    satisfied = [np.all([drawn.satisfied[place[item]] for item in one.items], axis=0) for one in usable]
+    bits = np.array(satisfied, np.bool_).reshape(len(usable), len(drawn.sample))
+    return Study(of_log, augmented, usable, drawn, bits, by, least, buckets)
+
+
+def _counted(rows: DataFrame, times: Sequence[str], min_size: int, by: str | None) -> tuple[int, str | None]:
+    """How many rows there are, and the units: as given, or months of the column of time that is asked for most."""
+    if by is not None or not times:
+        return rows.count(), by
+    column = f.col(name_text(times[0]))
+    counted = [f.count_distinct(f.date_trunc(unit, column)).alias(unit) for unit in UNITS]
+    found = rows.agg(f.count(f.lit(1)).alias("rows"), *counted).first()
+    assert found is not None
+    blocks = {unit: found["rows"] / min_size / max(1, found[unit]) for unit in UNITS}
+    unit = next((unit for unit in UNITS[1:] if blocks[unit] >= FEWEST_BLOCKS), None)
+    if unit == "MONTH" and blocks["MONTH"] > MOST_BLOCKS and blocks["DAY"] >= FEWEST_BLOCKS:
+        unit = "DAY"
+    return int(found["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"
+
+
+SAMPLE_ROWS = 200_000
