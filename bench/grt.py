@@ -28,9 +28,9 @@ from bench.grt_data import (
     short_ranges,
     two_runs,
 )
+from sidestep.advisor.synopses.budget import Plan, spend
+from sidestep.advisor.synopses.candidates import Answers, CodeFilters, Profile, zone_map
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
-from sidestep.synopsis.budget import Plan, spend
-from sidestep.synopsis.candidates import Answers, CodeFilters, Profile, zone_map
 from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
 from sidestep.synopsis.grt.merge import integrate, sub_partition, used
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sidestep.advisor.synopses.candidates import Profile
 from sidestep.predicate.types import LONG
-from sidestep.synopsis.candidates import Profile
 from sidestep.synopsis.grt.popularity import Popularity
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes

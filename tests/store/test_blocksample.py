@@ -7,9 +7,9 @@ import datetime
 import numpy as np
 import pyarrow as pa
 
+from sidestep.advisor.synopses.sample import sample_blocks
 from sidestep.predicate.types import DATE, DOUBLE, INTEGER, LONG, STRING, parse_type
 from sidestep.store import read_snapshot
-from sidestep.store.blocksample import sample_blocks
 from sidestep.synopsis.values.codes import integer_values
 from tests.store.tables import write_parquet
 

@@ -15,6 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.groups import block_groups
+from sidestep.advisor.synopses.sample import sample_blocks
 from sidestep.cli.show import print_status, status_data
 from sidestep.errors import SidestepError
 from sidestep.predicate import Column, IntervalSet, Within
@@ -22,9 +25,6 @@ from sidestep.predicate.normal import normalize
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import INTEGER, LONG
 from sidestep.store import TableIndex, compact, open_index, read_snapshot, status, update_index
-from sidestep.store.blockgroups import block_groups
-from sidestep.store.blocksample import sample_blocks
-from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.synopsis import kept_blocks
 from sidestep.synopsis.recipe import KINDS, GroupRecipe, Recipe
 from sidestep.workload.table import Asked

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidestep.errors import SidestepError
-from sidestep.predicate.types import LONG
-from sidestep.synopsis.budget import Plan, bound_over, spend, thrifty
-from sidestep.synopsis.candidates import (
+from sidestep.advisor.synopses.budget import Plan, bound_over, spend, thrifty
+from sidestep.advisor.synopses.candidates import (
     BLOOM,
     BYTES_PER_TABLE_RANGE,
     GRT,
@@ -24,6 +22,8 @@ from sidestep.synopsis.candidates import (
     grouped,
     zone_map,
 )
+from sidestep.errors import SidestepError
+from sidestep.predicate.types import LONG
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sidestep.advisor.synopses.candidates import Profile
+from sidestep.advisor.synopses.defaults import default_recipe, gap_share, key_like
+from sidestep.advisor.synopses.queries import usual_queries
 from sidestep.predicate.types import BYTE, DATE, DOUBLE, LONG, STRING, decimal_type
-from sidestep.synopsis.candidates import Profile
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.worth import default_recipe, gap_share, key_like, usual_queries
 
 CODING = Coding(LONG)
 

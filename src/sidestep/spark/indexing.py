@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.predicate import DataType
 from sidestep.spark import collect
 from sidestep.spark.active import leaves_session_active
@@ -16,10 +18,8 @@ from sidestep.spark.log import read_workload
 from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status
-from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index
-from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, Wishes, bytes_of
 from sidestep.workload.query import Workload

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType
 from sidestep.spark.active import leaves_session_active
@@ -24,14 +26,12 @@ from sidestep.spark.relation import from_snapshot, resolve
 from sidestep.spark.study import choose_layout
 from sidestep.spark.tablestate import quiet_session, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
-from sidestep.store.asking import popular_sets
 from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
 from sidestep.store.commit.transaction import AddedFile, check_writable, commit, with_retries
 from sidestep.store.index.table_index import open_folder
 from sidestep.store.location import delete, list_names
 from sidestep.store.parquet.writer import RESERVED, BlockTarget
-from sidestep.store.recipes import RecipeChoice, choose_recipes
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.upkeep.false_positives import remember_keeping

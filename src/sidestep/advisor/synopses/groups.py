@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.store.alike import gathered
-from sidestep.store.blocksample import ENOUGH, BlockSample, Look, row_scale, sparsity_scale
+from sidestep.advisor.synopses.clustering import gathered
+from sidestep.advisor.synopses.defaults import gap_share
+from sidestep.advisor.synopses.sample import ENOUGH, BlockSample, Look, row_scale, sparsity_scale
 from sidestep.store.snapshot import Partition
 from sidestep.synopsis.recipe import partitions_text
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Form
-from sidestep.synopsis.worth import gap_share
 
 MOST_GROUPS = 8
 MOST_PARTITIONS = 10_000

@@ -2,7 +2,7 @@
 
 No synopsis is best everywhere. A global range table shines on sparse ids that come in clusters, a range-set where
 blocks have few clusters each, a Bloom filter on single values without any order, and on a dense column nothing beats
-the zone map. The choice is made by trying: each candidate (:mod:`sidestep.synopsis.candidates`), and each pair of two
+the zone map. The choice is made by trying: each candidate (:mod:`sidestep.advisor.synopses.candidates`), and each pair of two
 kinds, has a price in bytes and false positives on the workload's queries. Bytes go where they save the most rows each,
 as long as there are any left.
 
@@ -24,8 +24,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.advisor.synopses.candidates import GRT, KINDS, Candidate, Profile, candidates, zone_map
 from sidestep.errors import SidestepError
-from sidestep.synopsis.candidates import GRT, KINDS, Candidate, Profile, candidates, zone_map
 from sidestep.synopsis.values.forms import Mask
 
 _CONFIDENCE = 0.95

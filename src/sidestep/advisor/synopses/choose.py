@@ -4,15 +4,15 @@
 asked for              what happens
 =====================  ============================================================================================
 nothing                columns that look like keys get a small range-set, or a global range table, where a sample of
-                       blocks shows that it tells more than the zone map (:mod:`sidestep.synopsis.worth`)
+                       blocks shows that it tells more than the zone map (:mod:`sidestep.advisor.synopses.defaults`)
 a log                  columns that its queries filter share a thousandth of the table's bytes among them, by the rows
                        that synopses save those queries; join keys get range-sets more readily than others
-a budget               all columns share it (:mod:`sidestep.synopsis.budget`), by the log's queries, or, where there is
+a budget               all columns share it (:mod:`sidestep.advisor.synopses.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
 =====================  ============================================================================================
 
-Where bytes are shared out, groups of partitions that are alike (:mod:`sidestep.store.blockgroups`) get their own share:
+Where bytes are shared out, groups of partitions that are alike (:mod:`sidestep.advisor.synopses.groups`) get their own share:
 what serves sparse partitions would be wasted on dense ones. The largest group's recipe is the column's general one.
 
 All of it is judged on whole blocks, a few dozen of them; what a choice saves is an estimate, what it promises is not:
@@ -26,20 +26,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sidestep.advisor.synopses.budget import Choice, bound_over, spend, thrifty
+from sidestep.advisor.synopses.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
+from sidestep.advisor.synopses.defaults import LEAST_GAPS, default_recipe, gap_share, key_like
+from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
+from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, known_sets, usual_queries
+from sidestep.advisor.synopses.sample import BlockSample, sample_blocks
 from sidestep.predicate import Column, DataType
-from sidestep.store.asking import asked_of_groups, asked_sets, known_sets
-from sidestep.store.blockgroups import MOST_GROUPS, BlockGroup, block_groups
-from sidestep.store.blocksample import BlockSample, sample_blocks
 from sidestep.store.snapshot import Partition, Snapshot
-from sidestep.synopsis.budget import Choice, bound_over, spend, thrifty
 from sidestep.synopsis.build import has_codes
-from sidestep.synopsis.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
 from sidestep.synopsis.grt.popularity import popularity
 from sidestep.synopsis.range_set import BYTES_PER_RANGE
 from sidestep.synopsis.recipe import GroupRecipe, Recipe, Wishes, wished
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.worth import LEAST_GAPS, default_recipe, gap_share, key_like, usual_queries
 from sidestep.workload.table import Asked
 
 LOG_SHARE = 0.001

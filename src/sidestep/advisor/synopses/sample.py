@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sidestep.advisor.synopses.clustering import gathered
 from sidestep.predicate.types import DataType
-from sidestep.store.alike import gathered
 from sidestep.store.location import Location, open_file
 from sidestep.store.parquet.leaf import leaves_of, reading_of
 from sidestep.store.snapshot import DataFile, Partition, Snapshot

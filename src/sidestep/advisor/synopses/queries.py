@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.advisor.synopses.groups import BlockGroup
 from sidestep.predicate import Column, DataType, IntervalSet, Within
-from sidestep.store.blockgroups import BlockGroup
+from sidestep.predicate.types import DataType
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
-from sidestep.synopsis.values.codes import Coding
+from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.workload.table import Asked
 
@@ -62,3 +63,30 @@ def asked_of_groups(
         means = np.add.reduceat(asks, begins[:-1]) / np.diff(begins)
         found[:, place[wanted[column]]] += count * means
     return found
+
+
+def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) -> list[CodeRanges]:
+    """Queries to judge by where there is no workload: single values that some block holds, and short ranges from them.
+
+    Blocks count alike, and so do the values in each.
+    """
+    rng = np.random.default_rng([seed, len(blocks)])
+    held = [codes for codes in blocks if len(codes)]
+    if not held:
+        return []
+    least, greatest = min(int(codes[0]) for codes in held), max(int(codes[-1]) for codes in held)
+    short = (greatest - least) // _SHORT
+    found = []
+    for number in range(count):
+        codes = held[int(rng.integers(len(held)))]
+        begin = int(codes[int(rng.integers(len(codes)))])
+        end = min(begin + short * (number % 2), int(GREATEST))
+        found.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
+    return found
+
+
+QUERIES = 96
+
+
+_SHORT = 1000
+"""A short range is the thousandth part of what lies between the least and the greatest value of all."""

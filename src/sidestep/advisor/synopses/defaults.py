@@ -11,36 +11,42 @@ already, and one whose every block holds the same few values gain nothing: they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from sidestep.advisor.synopses.candidates import GRT, Profile, candidates, zone_map
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
-from sidestep.synopsis.candidates import GRT, Profile, candidates, zone_map
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import block_ranges
-from sidestep.synopsis.values.code_ranges import CodeRanges
-from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
+from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Form
 
 FEW, MORE = 4, 8
 """The ranges of a default range-set; more than four rarely help, except for dates in data that is spread by a hash."""
+
+
 LEAST_SAVED = 0.1
 """A range-set has to spare queries at least this share of all rows."""
+
+
 LEAST_SAVED_JOINED = 0.02
 """The same for columns that queries join on: there, what it knows serves the other table as well."""
+
+
 LEAST_GAPS = 0.1
 """The share of what lies between a block's least and greatest value that a range-set has to leave out."""
+
+
 BITS = 256
 """The bits of a default global range table."""
-_MUCH_LEFT, _MUCH_BETTER = 0.2, 0.8
-KEY_LIKE = INTEGRAL - {Kind.BYTE} | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
 
-QUERIES = 96
-_SHORT = 1000
-"""A short range is the thousandth part of what lies between the least and the greatest value of all."""
+
+_MUCH_LEFT, _MUCH_BETTER = 0.2, 0.8
+
+
+KEY_LIKE = INTEGRAL - {Kind.BYTE} | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
 
 
 def key_like(type: DataType) -> bool:
@@ -63,26 +69,6 @@ def gap_share(coding: Coding, codes: Codes, most: int = MORE) -> float:
     whole = float(coding.lengths(ranges.lows[:1], ranges.highs[-1:])[0]) + one
     held = float(np.sum(coding.lengths(ranges.lows, ranges.highs) + one))
     return max(0.0, 1 - held / whole) if whole > 0 else 0.0
-
-
-def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) -> list[CodeRanges]:
-    """Queries to judge by where there is no workload: single values that some block holds, and short ranges from them.
-
-    Blocks count alike, and so do the values in each.
-    """
-    rng = np.random.default_rng([seed, len(blocks)])
-    held = [codes for codes in blocks if len(codes)]
-    if not held:
-        return []
-    least, greatest = min(int(codes[0]) for codes in held), max(int(codes[-1]) for codes in held)
-    short = (greatest - least) // _SHORT
-    found = []
-    for number in range(count):
-        codes = held[int(rng.integers(len(held)))]
-        begin = int(codes[int(rng.integers(len(codes)))])
-        end = min(begin + short * (number % 2), int(GREATEST))
-        found.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
-    return found
 
 
 def default_recipe(profile: Profile, *, joined: bool = False) -> Recipe:

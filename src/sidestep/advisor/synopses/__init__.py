@@ -1,0 +1,1 @@
+"""Which synopses suit a table's columns: tried on a sample of its blocks."""
