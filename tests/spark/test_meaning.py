@@ -24,8 +24,8 @@ from pyspark import cloudpickle
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark.functions import PythonFunctions, identify
-from sidestep.spark.meaning import Meaning, Unclear, digest_of
+from sidestep.spark.udf.digest import Meaning, Unclear, digest_of
+from sidestep.spark.udf.identity import PythonFunctions, identify
 
 PATTERN = re.compile("bot|spider", re.IGNORECASE)
 SEARCH = PATTERN.search
@@ -204,7 +204,7 @@ def test_a_function_comes_out_of_its_pickle_as_it_went_in(name):
 
 def test_a_digest_is_the_same_in_another_process():
     script = (
-        "import sys\nfrom sidestep.spark.meaning import digest_of\nWORDS = frozenset(['a', 'b', 'c', 'd'])\n"
+        "import sys\nfrom sidestep.spark.udf.digest import digest_of\nWORDS = frozenset(['a', 'b', 'c', 'd'])\n"
         "def f(x): return x in WORDS or x in {'p', 'q', 'r'}\nprint(digest_of(f))"
     )
     found = {

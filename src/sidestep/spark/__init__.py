@@ -7,7 +7,6 @@ from sidestep.spark.advise import advise
 from sidestep.spark.append import append
 from sidestep.spark.collect import status
 from sidestep.spark.explain import explain
-from sidestep.spark.functions import stable
 from sidestep.spark.indexing import index
 from sidestep.spark.load import load
 from sidestep.spark.loadreport import LoadReport
@@ -19,6 +18,7 @@ from sidestep.spark.recording import Recorder, record
 from sidestep.spark.relation import read
 from sidestep.spark.rewrite import delete, update
 from sidestep.spark.session import disable, enable
+from sidestep.spark.udf.identity import stable
 from sidestep.spark.writereport import WriteReport
 
 __all__ = [

@@ -14,7 +14,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
-from sidestep.spark.functions import PythonFunctions
+from sidestep.spark.udf.identity import PythonFunctions
 
 SOURCES = ("PythonFunctions", "FileIndexes", "BoundFilter", "PlanWriter", "BlockFilter", "PruneRule", "Inspector")
 ON_DEMAND = ("LogAnalyzer", "Recorder")

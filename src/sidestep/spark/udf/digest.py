@@ -1,4 +1,9 @@
-"""What a Python function means, as a digest of its code and of all that its code refers to.
+"""What code may use and still be a function of its arguments alone.
+
+Spark believes whoever says that a function is deterministic, and so does sidestep, within reason: code that plainly
+reaches for a clock, for chance or for the world outside is not taken at its word, as blocks would be skipped on it.
+
+What a Python function means, as a digest of its code and of all that its code refers to.
 
 Two functions with one digest give the same value for the same arguments, in this process or in a later one; where that
 cannot be known for certain there is no digest, and :class:`Unclear` says why. Bytecode, constants, defaults, closures
@@ -14,7 +19,7 @@ False
 >>> digest_of(lambda x, seen=[]: x in seen)
 Traceback (most recent call last):
     ...
-sidestep.spark.meaning.Unclear: a default of <lambda> is a list, which may change
+sidestep.spark.udf.digest.Unclear: a default of <lambda> is a list, which may change
 """
 
 from __future__ import annotations
@@ -36,17 +41,58 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sidestep.spark.purity import OUTSIDE_ATTRIBUTES, OUTSIDE_MODULES, PURE_BUILTINS
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+PURE_BUILTINS = _words(
+    """
+    abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter float
+    format frozenset getattr hasattr hex int isinstance issubclass iter len list map max memoryview min next object
+    oct ord pow print property range repr reversed round set slice sorted staticmethod str sum super tuple type zip
+    Ellipsis NotImplemented __build_class__ __debug__
+    """
+) | {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
+"""Names that Python always knows; not among them are open and input, hash and id, eval and exec, globals and vars."""
+
+
+OUTSIDE_MODULES = _words(
+    """
+    asyncio atexit ctypes fileinput ftplib gc getpass glob http imaplib importlib inspect io linecache locale mmap
+    multiprocessing os pathlib pickle platform poplib random resource runpy secrets select shelve shutil signal smtplib
+    socket sqlite3 ssl subprocess sys sysconfig tempfile threading time tracemalloc weakref
+    """
+)
+"""Modules of Python's library whose functions may answer differently another time, or elsewhere."""
+
+
+OUTSIDE_ATTRIBUTES = _words(
+    """
+    astimezone default_rng environ fromtimestamp getenv getrandbits localtime now random read_csv read_parquet timestamp
+    today urlopen utcnow uuid1 uuid4
+    """
+)
+"""Names that are suspect on whatever object they are asked of."""
+
 
 DECLARED = "__sidestep_version__"
 """Where a function keeps the version that the user declared, and itself: a wrapper that copied it is another."""
 
+
 PYTHON = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+
+
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range)
+
+
 VALUES = (datetime.date, datetime.timedelta, datetime.timezone, Decimal, Fraction, uuid.UUID)
 """Further types whose values never change and say by ``repr`` all that they are."""
+
+
 MOMENTS = (datetime.datetime, datetime.time)
 """Those too, if their time zone is none or a fixed one: the rules of any other are data of the system."""
+
 
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
