@@ -12,8 +12,8 @@ from sidestep.predicate import Comparison, IsNull, Not, Op, Predicate, conjuncts
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Join, Query, scan_filters
 from sidestep.prune.plan.algebra import Operator, Scan, walk
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 
 
 def planned(spark: SparkSession, journal: Journal, texts: Mapping[str, str], family: str) -> dict[str, Query]:

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import sidestep
 from bench.denorm_data import columns_in
 from bench.layouts import Layout
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.session import Enabled
 from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index

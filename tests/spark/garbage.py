@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.session import state_of
 from sidestep.store.block_column import BLOCK
 

@@ -17,7 +17,7 @@ import pytest
 import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.spark import planner
-from sidestep.spark.bridge import check_session
+from sidestep.spark.jvm.bridge import check_session
 from tests.spark.tables import files_read, names, rows_of, set_age, settings, switched_off, write_file
 
 ALL = names(range(4))

@@ -14,8 +14,8 @@ from pyspark.sql.pandas import functions as vectorized
 import sidestep
 from sidestep.predicate import And, Comparison, Not, Opaque, Or, from_dict, implies, to_dict
 from sidestep.prune import scan_filters
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 from tests.spark.tables import settings, write_file
 
 _udf: Any = vectorized.pandas_udf

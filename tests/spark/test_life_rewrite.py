@@ -10,9 +10,9 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.rewrite import delete, update
-from sidestep.spark.tablestate import quiet_session
 from sidestep.store import read_snapshot
 from tests.spark.living import arrow, blocks_of, check, made, new_table, paths, units
 from tests.spark.tables import settings

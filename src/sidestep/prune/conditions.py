@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sidestep.predicate.types import Kind
 from sidestep.prune.dips.induced import Bound
+from sidestep.spark.jvm.wire import packed_bits
 from sidestep.synopsis import Catalog, Mask
 
 MOST_RANGES = 16
@@ -93,11 +94,6 @@ def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
     lows = ids[np.concatenate([[0], cuts + 1])]
     highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
     return np.stack([lows, highs], axis=1).reshape(-1), exact
-
-
-def packed_bits(mask: Mask) -> str:
-    """A mask as base64 of its bits, the first one lowest."""
-    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
 
 
 BOUND_KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})

@@ -18,7 +18,7 @@ from sidestep.advisor.layouts.sample import Codes
 from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
-from sidestep.spark.active import leaves_session_active
+from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.load import Source, read_source
 from sidestep.spark.log import read_workload
 from sidestep.spark.progress import Progress, Watch

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
-from sidestep.spark.bridge import Bridge
 from sidestep.spark.dialects import transpiled
-from sidestep.spark.plan_reader import read_plan
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.relation import read, resolve
 from sidestep.spark.uses import query_uses, table_name
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload

@@ -15,8 +15,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
-from sidestep.spark.active import leaves_session_active
 from sidestep.spark.featurize import with_words
+from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import read, resolve
 from sidestep.spark.tablestate import TableState, find_table, finish, read_state

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.relation import resolve
-from sidestep.spark.workers import same_interpreter
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate
 from sidestep.store import status as store_status
 from sidestep.store.upkeep.update import update_index

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import re
 import threading
@@ -11,17 +10,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from sidestep.spark.jvm.wire import packed_keys
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
 from sidestep.store.index.table_index import open_folder
 
 LEVELS_UP = 4
 """How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""
+
+
 REMOTE_SECONDS = 30.0
 """How long a look at a remote folder holds; a local one is looked at for each query."""
+
+
 _PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
+
+
 _numbers = itertools.count(1)
 
 
@@ -103,12 +107,6 @@ class Indexes:
                 if slot.opened is not None:
                     self._rule.dropKeys(slot.opened.id)
             self._slots.clear()
-
-
-def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
-    """Keys in the form in which Java takes them: paths joined by NUL; sizes and times in turn, big-endian, base64."""
-    numbers = np.stack([np.asarray(sizes, np.int64), np.asarray(times, np.int64)], axis=1).astype(">i8")
-    return "\0".join(paths), base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
 def _upwards(root: str) -> Iterator[str]:

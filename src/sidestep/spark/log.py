@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 
 from sidestep.errors import SidestepError
-from sidestep.spark.active import leaves_session_active
 from sidestep.spark.analyze import Table, analyze_statements
 from sidestep.spark.eventlog import is_event_log, read_event_log
+from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.mining import FrequentSets
 from sidestep.spark.recording import is_recording, read_recording
 from sidestep.spark.uses import given_names

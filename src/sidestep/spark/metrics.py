@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from sidestep.render import as_text, size_text
-from sidestep.spark.bridge import Bridge
+from sidestep.spark.jvm.bridge import Bridge
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.plan_reader import read_document
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_document
 from sidestep.spark.uses import given_names, query_uses, table_name
 from sidestep.workload.query import Failure, Query, Statement, Workload
 

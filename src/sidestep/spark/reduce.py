@@ -20,8 +20,8 @@ from sidestep.layout import Words
 from sidestep.layout.demand import Demand, Demands, group_rows
 from sidestep.predicate.text import name_text
 from sidestep.spark.featurize import CheckedFeatures
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.units import UNIT
-from sidestep.spark.workers import same_interpreter
 from sidestep.store.parquet.writer import GROUP, RESERVED
 
 LABEL, ROWS, BUCKET = (f"{RESERVED}{name}" for name in ("label", "rows", "bucket"))

@@ -8,8 +8,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import TableNotFound
-from sidestep.spark.bridge import Bridge
-from sidestep.spark.indexes import packed_keys
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.wire import packed_keys
 from sidestep.store import Snapshot, read_snapshot
 from sidestep.store.block_column import BLOCK, has_block_column
 

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sidestep.prune.dips.induced import Options
-from sidestep.spark.bridge import Bridge, check_session
 from sidestep.spark.indexes import Indexes
+from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.planner import Planner
 from sidestep.spark.recording import Recorder
 

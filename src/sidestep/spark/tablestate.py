@@ -151,16 +151,6 @@ def zone_columns(schema: StructType) -> dict[str, DataType]:
     return {name: kind for name, kind in types.items() if kind.ordered}
 
 
-def quiet_session(spark: SparkSession) -> SparkSession:
-    """A copy of the session, settings and functions and all, in which nothing is skipped.
-
-    A row that a query misses is missed once; one that is missed while its file is written anew is gone.
-    """
-    copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    copy.conf.set("spark.sidestep.enabled", "false")
-    return copy
-
-
 def finish(
     state: TableState,
     written: Sequence[WrittenFile],

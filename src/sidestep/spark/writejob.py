@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from sidestep.predicate.text import name_text
-from sidestep.spark.workers import same_interpreter
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, arrow_schema, write_blocks
 
 TOLD = pa.schema(

@@ -1,0 +1,21 @@
+"""TODO"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from sidestep.synopsis import Mask
+
+
+def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
+    """Keys in the form in which Java takes them: paths joined by NUL; sizes and times in turn, big-endian, base64."""
+    numbers = np.stack([np.asarray(sizes, np.int64), np.asarray(times, np.int64)], axis=1).astype(">i8")
+    return "\0".join(paths), base64.b64encode(numbers.tobytes()).decode("ascii")
+
+
+def packed_bits(mask: Mask) -> str:
+    """A mask as base64 of its bits, the first one lowest."""
+    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
