@@ -27,7 +27,7 @@ from bench.session import spark_session
 from bench.zorder import choose_columns, z_order
 from sidestep.predicate import parse_type
 from sidestep.predicate.columns import columns_of
-from sidestep.spark.analyze import analyze_statements
+from sidestep.spark.log.statements import analyze_statements
 from sidestep.spark.session import Enabled
 from sidestep.workload import Statement
 

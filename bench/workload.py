@@ -21,7 +21,7 @@ import sidestep
 from bench.denorm import SCHEMA, TEMPLATES, random_queries
 from bench.session import spark_session
 from sidestep.predicate import sql
-from sidestep.spark.analyze import analyze_statements
+from sidestep.spark.log.statements import analyze_statements
 from sidestep.workload import FeatureSet, Statement, coverage, of_table
 
 FIXED = (

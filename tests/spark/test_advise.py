@@ -13,7 +13,7 @@ import pytest
 from sidestep.errors import SidestepError
 from sidestep.spark.advise import advise, judged_queries
 from sidestep.spark.load import load, read_source
-from sidestep.spark.log import read_workload
+from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.study import choose_layout
 from sidestep.store import open_index
 from sidestep.synopsis import kept_blocks

@@ -11,7 +11,7 @@ from pyspark.sql.types import DayTimeIntervalType, StructType, YearMonthInterval
 import sidestep
 from sidestep.predicate import Comparison, Literal, parse_type
 from sidestep.predicate.text import literal_text
-from sidestep.spark.analyze import analyze_statements
+from sidestep.spark.log.statements import analyze_statements
 from sidestep.workload.query import Statement
 from tests.spark.tables import files_read, rows_of, settings, switched_off, write_file
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 import sidestep
 from sidestep.predicate import sql
-from sidestep.spark.analyze import analyze_statements, failure_reason, name_parts
+from sidestep.spark.log.statements import analyze_statements, failure_reason, name_parts
 from sidestep.workload import Statement
 from tests.spark.tables import settings, write_file
 

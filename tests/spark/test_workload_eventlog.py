@@ -12,9 +12,8 @@ import pytest
 
 import sidestep
 from sidestep.predicate import sql
-from sidestep.spark.eventlog import is_event_log, read_event_log
-from sidestep.spark.eventplan import scan_uses
-from sidestep.spark.unpack import event_lines
+from sidestep.spark.log.event_log import event_lines, is_event_log, read_event_log
+from sidestep.spark.log.event_plan import scan_uses
 from tests.spark.tables import write_file
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sidestep.spark import mining
-from sidestep.spark.mining import FrequentSets
+from sidestep.spark.log import fp_growth as mining
+from sidestep.spark.log.fp_growth import FrequentSets
 from sidestep.workload import closed_sets
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import sidestep
 from sidestep.predicate import sql
-from sidestep.spark.recording import is_recording, read_recording
+from sidestep.spark.log.recording import is_recording, read_recording
 from tests.spark.tables import settings, write_file
 
 MODES = ("AIR", "RAIL", "SHIP", "TRUCK")

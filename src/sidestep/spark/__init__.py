@@ -10,11 +10,11 @@ from sidestep.spark.explain import explain
 from sidestep.spark.indexing import index
 from sidestep.spark.load import load
 from sidestep.spark.loadreport import LoadReport
-from sidestep.spark.log import LogAnalysis, analyze
+from sidestep.spark.log.analyze import LogAnalysis, analyze
+from sidestep.spark.log.recording import Recorder, record
 from sidestep.spark.metrics import Metrics, metrics
 from sidestep.spark.optimize import OptimizeReport, optimize
 from sidestep.spark.progress import Step
-from sidestep.spark.recording import Recorder, record
 from sidestep.spark.relation import read
 from sidestep.spark.rewrite import delete, update
 from sidestep.spark.session import disable, enable

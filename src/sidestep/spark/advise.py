@@ -20,7 +20,7 @@ from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.load import Source, read_source
-from sidestep.spark.log import read_workload
+from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import resolve
 from sidestep.spark.sampling import SEED

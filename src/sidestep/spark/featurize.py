@@ -47,7 +47,7 @@ from sidestep.predicate import (
     normalize,
 )
 from sidestep.predicate.text import literal_text, name_text
-from sidestep.spark.analyze import analyze_statements
+from sidestep.spark.log.statements import analyze_statements
 from sidestep.store.parquet.writer import word_names
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.query import Statement

@@ -12,9 +12,9 @@ from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.predicate import DataType
 from sidestep.spark import collect
-from sidestep.spark.analyze import Table
 from sidestep.spark.jvm.sessions import leaves_session_active
-from sidestep.spark.log import read_workload
+from sidestep.spark.log.analyze import read_workload
+from sidestep.spark.log.statements import Table
 from sidestep.spark.relation import read, resolve
 from sidestep.store import IndexStatus, Snapshot, read_snapshot
 from sidestep.store import status as store_status

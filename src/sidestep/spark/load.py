@@ -19,7 +19,7 @@ from sidestep.spark.blockmaking import new_blocks
 from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.loadreport import LoadReport
-from sidestep.spark.log import read_workload
+from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve

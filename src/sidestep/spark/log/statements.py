@@ -1,30 +1,40 @@
-"""A log's statements understood by Catalyst, the one front end: features and later queries speak one language."""
+"""A log's statements understood by Catalyst, the one front end: features and later queries speak one language.
+
+Statements of other systems in Spark's words, through sqlglot, which is an optional dependency.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
-from sidestep.spark.dialects import transpiled
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
+from sidestep.spark.log.uses import query_uses, table_name
 from sidestep.spark.relation import read, resolve
-from sidestep.spark.uses import query_uses, table_name
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
 
 BATCH = 2_000
 """Statements that are sent at once; as many more are under way, so that the JVM never waits for Python."""
+
+
 PIECE = 400_000
 """How much of the answers comes over at once: each piece waits a moment for its acknowledgement, so they are few."""
+
+
 ROOT = "/sidestep/log/"
 
+
 Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
+
+
 Table = str | os.PathLike[str] | StructType
 
 
@@ -159,3 +169,47 @@ def failure_reason(condition: str, about: str, message: str) -> str:
     if condition == "StackOverflowError":
         return "nested too deeply for Spark's analyzer"
     return f"not analyzable: {said or condition}"
+
+
+class NotTranspiled:
+    """Why a statement could not be put into Spark's words."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def transpiled(sql: str, dialect: str) -> str | NotTranspiled:
+    """A statement of the given dialect as Spark writes it, or why there is none.
+
+    What sqlglot cannot translate faithfully it refuses: a statement that means something else would give features that
+    no query of the log implies.
+    """
+    sqlglot = _sqlglot(dialect)
+    try:
+        found = sqlglot.transpile(
+            sql,
+            read=dialect,
+            write="spark",
+            error_level=sqlglot.ErrorLevel.RAISE,
+            unsupported_level=sqlglot.ErrorLevel.RAISE,
+        )
+    except (sqlglot.errors.SqlglotError, RecursionError) as problem:
+        return NotTranspiled(f"not translatable from {dialect}: {str(problem).splitlines()[0]}")
+    return str(found[0]) if len(found) == 1 else NotTranspiled(f"it is {len(found)} statements of {dialect}, not one")
+
+
+def _sqlglot(dialect: str) -> Any:
+    try:
+        sqlglot = import_module("sqlglot")
+    except ImportError as problem:
+        raise SidestepError(
+            f"Statements in the dialect {dialect} are translated by sqlglot, which is not installed: "
+            "pip install 'sidestep[dialects]'."
+        ) from problem
+    if dialect not in sqlglot.Dialect.classes:
+        known = ", ".join(sorted(name for name in sqlglot.Dialect.classes if name))
+        raise SidestepError(f"sqlglot knows no dialect {dialect!r}; it knows {known}.")
+    return sqlglot

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from rich.console import Console, Group, RenderableType
 
 from sidestep.errors import SidestepError
-from sidestep.spark.analyze import Table, analyze_statements
-from sidestep.spark.eventlog import is_event_log, read_event_log
 from sidestep.spark.jvm.sessions import leaves_session_active
-from sidestep.spark.mining import FrequentSets
-from sidestep.spark.recording import is_recording, read_recording
-from sidestep.spark.uses import given_names
+from sidestep.spark.log.event_log import is_event_log, read_event_log
+from sidestep.spark.log.fp_growth import FrequentSets
+from sidestep.spark.log.recording import is_recording, read_recording
+from sidestep.spark.log.statements import Table, analyze_statements
+from sidestep.spark.log.uses import given_names
 from sidestep.workload import (
     Analysis,
     Eligibility,

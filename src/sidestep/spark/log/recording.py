@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_document
-from sidestep.spark.uses import given_names, query_uses, table_name
+from sidestep.spark.log.uses import given_names, query_uses, table_name
 from sidestep.workload.query import Failure, Query, Statement, Workload
 
 MARK = b'{"recording":'
