@@ -28,7 +28,7 @@ from bench.zorder import choose_columns, z_order
 from sidestep.predicate import parse_type
 from sidestep.predicate.columns import columns_of
 from sidestep.spark.log.statements import analyze_statements
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 from sidestep.workload import Statement
 
 BY_MONTH = "trunc(o_orderdate, 'MM')"

@@ -19,7 +19,7 @@ from bench.journal import Journal
 from bench.plan import in_turns
 from bench.tpcds import CHOSEN, TABLES, make_tpcds, queries
 from bench.tpcds_layout import make_blocks, make_tuned
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 
 WARM = 8
 """Queries that are run before any is timed: in a young JVM most of a short query's time is its compiler's, with

@@ -18,7 +18,7 @@ import sidestep
 from bench.comparison import ZIPF, Comparison, workload
 from bench.line_chart import line_chart
 from bench.tpch import DATA
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

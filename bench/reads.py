@@ -19,7 +19,7 @@ from bench.denorm_data import columns_in
 from bench.layouts import Layout
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index
 

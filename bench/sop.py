@@ -22,7 +22,7 @@ from bench.comparison import ZIPF, Comparison, workload
 from bench.denorm import TEMPLATES
 from bench.layouts import Layout
 from bench.tpch import DATA
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 
 LAYOUTS = ("full", "range1", "range2", "zorder", "sop")
 

@@ -99,7 +99,7 @@ def test_a_file_imports_only_what_its_package_may(path):
         ("spark/a.py", "import pyspark\nfrom sidestep.prune import explain"),
         ("cli/commands.py", "import sidestep\nfrom sidestep import SidestepError, explain"),
         ("console/app.py", "from sidestep.console import page\nfrom sidestep.errors import SidestepError"),
-        ("__init__.py", "from sidestep.spark.session import enable\nfrom sidestep._version import __version__"),
+        ("__init__.py", "from sidestep.spark.rule.session import enable\nfrom sidestep._version import __version__"),
     ],
 )
 def test_the_right_directions_pass(file, source):

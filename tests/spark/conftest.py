@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import sidestep
-from sidestep.spark.session import Enabled
+from sidestep.spark.rule.session import Enabled
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.session import state_of
+from sidestep.spark.rule.session import state_of
 from sidestep.store.block_column import BLOCK
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.spark import planner
 from sidestep.spark.jvm.bridge import check_session
+from sidestep.spark.rule import planner
 from tests.spark.tables import files_read, names, rows_of, set_age, settings, switched_off, write_file
 
 ALL = names(range(4))

@@ -6,18 +6,18 @@ from sidestep.advisor.layouts.advice import Advice
 from sidestep.spark.advise import advise
 from sidestep.spark.append import append
 from sidestep.spark.collect import status
-from sidestep.spark.explain import explain
 from sidestep.spark.indexing import index
 from sidestep.spark.load import load
 from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
-from sidestep.spark.metrics import Metrics, metrics
 from sidestep.spark.optimize import OptimizeReport, optimize
 from sidestep.spark.progress import Step
 from sidestep.spark.relation import read
 from sidestep.spark.rewrite import delete, update
-from sidestep.spark.session import disable, enable
+from sidestep.spark.rule.explain import explain
+from sidestep.spark.rule.metrics import Metrics, metrics
+from sidestep.spark.rule.session import disable, enable
 from sidestep.spark.udf.identity import stable
 from sidestep.spark.writereport import WriteReport
 

@@ -17,11 +17,11 @@ from sidestep.prune.dips.induced import Induced
 from sidestep.prune.explain.drawing import labels
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 from sidestep.prune.plan.algebra import Other, walk
-from sidestep.spark.indexes import OpenIndex
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.planner import Decisions, ScanDecision, asking
-from sidestep.spark.session import Enabled, session_at_hand, state_of
+from sidestep.spark.rule.indexes import OpenIndex
+from sidestep.spark.rule.planner import Decisions, ScanDecision, asking
+from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.synopsis import Mask, explain_skips
 
 INDUCED = "induced predicate"

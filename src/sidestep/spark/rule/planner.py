@@ -15,9 +15,9 @@ from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
 from sidestep.prune.dips.induced import Induced, Options, TableView, induced, join_columns
 from sidestep.prune.reuse import alike, kept_alike
-from sidestep.spark.indexes import Indexes, OpenIndex
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import packed_bits
+from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.synopsis import Catalog, Mask
 
 log = logging.getLogger("sidestep")

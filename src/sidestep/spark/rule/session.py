@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sidestep.prune.dips.induced import Options
-from sidestep.spark.indexes import Indexes
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.log.recording import Recorder
-from sidestep.spark.planner import Planner
+from sidestep.spark.rule.indexes import Indexes
+from sidestep.spark.rule.planner import Planner
 
 _enabled: dict[str, Enabled] = {}
 _lock = threading.RLock()

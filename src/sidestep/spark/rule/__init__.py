@@ -1,0 +1,1 @@
+"""The rule at work in a session: enable, plan, explain, measure."""
