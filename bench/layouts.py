@@ -17,7 +17,7 @@ import numpy as np
 from bench.zorder import ZOrder
 from sidestep.predicate import parse_type
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.spark.writejob import write_on_spark
+from sidestep.spark.organize.write import write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.commit.transaction import AddedFile, commit

@@ -15,12 +15,12 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
-from sidestep.spark.featurize import with_words
 from sidestep.spark.jvm.sessions import leaves_session_active
+from sidestep.spark.organize.featurize import with_words
+from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import read, resolve
 from sidestep.spark.tablestate import TableState, find_table, finish, read_state
-from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
 from sidestep.store.parquet.writer import FILE, GROUP, FilePlan
 from sidestep.synopsis.recipe import Recipes

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from sidestep.errors import SidestepError
 from sidestep.predicate import And, Predicate, normalize
 from sidestep.predicate.columns import columns_of
-from sidestep.spark.featurize import read_back
+from sidestep.spark.organize.featurize import read_back
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.tablestate import TableState
 from sidestep.store import DataFile, Snapshot

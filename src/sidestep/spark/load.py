@@ -16,11 +16,11 @@ from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType
 from sidestep.spark.blockmaking import new_blocks
-from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log.analyze import read_workload
-from sidestep.spark.organize import Organized, organize, unit_expression
+from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.organize.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
 from sidestep.spark.study import choose_layout

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sidestep.render import counted
-from sidestep.spark.featurize import CheckedFeatures, LeftOut
-from sidestep.spark.organize import Organized
+from sidestep.spark.organize.featurize import CheckedFeatures, LeftOut
+from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import Snapshot

@@ -22,12 +22,12 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.spark.assignment import assigned
 from sidestep.spark.candidates import PATH, check_condition, files_that_match, files_that_may_match, with_path
-from sidestep.spark.featurize import with_words
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
+from sidestep.spark.organize.featurize import with_words
+from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.tablestate import TableState, find_table, finish, read_state
-from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.spark.writereport import WriteReport
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column

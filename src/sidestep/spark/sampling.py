@@ -14,8 +14,8 @@ from sidestep.advisor.layouts.sample import Codes, Sample, ranks, sample_of
 from sidestep.layout.vectors import Bits, unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
-from sidestep.spark.featurize import check_features, with_words
-from sidestep.spark.units import UNIT, with_units
+from sidestep.spark.organize.featurize import check_features, with_words
+from sidestep.spark.organize.units import UNIT, with_units
 from sidestep.store.parquet.writer import RESERVED
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.workload import Feature, FeatureSet, Item

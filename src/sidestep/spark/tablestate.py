@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.blockmaking import more_blocks
-from sidestep.spark.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
 from sidestep.store.block_column import BLOCK, with_block_column, without_block_column

@@ -28,11 +28,11 @@ from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demands
 from sidestep.layout.placement import FileMap, map_files
 from sidestep.predicate.text import name_text
-from sidestep.spark.featurize import CheckedFeatures, with_words
+from sidestep.spark.organize.featurize import CheckedFeatures, with_words
+from sidestep.spark.organize.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
+from sidestep.spark.organize.units import UNIT, unit_expression, with_units
+from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Watch
-from sidestep.spark.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
-from sidestep.spark.units import UNIT, unit_expression, with_units
-from sidestep.spark.writejob import with_partition_texts, write_on_spark
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec
 

@@ -19,9 +19,9 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from sidestep.layout import Words
 from sidestep.layout.demand import Demand, Demands, group_rows
 from sidestep.predicate.text import name_text
-from sidestep.spark.featurize import CheckedFeatures
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.spark.units import UNIT
+from sidestep.spark.organize.featurize import CheckedFeatures
+from sidestep.spark.organize.units import UNIT
 from sidestep.store.parquet.writer import GROUP, RESERVED
 
 LABEL, ROWS, BUCKET = (f"{RESERVED}{name}" for name in ("label", "rows", "bucket"))

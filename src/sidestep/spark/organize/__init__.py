@@ -1,0 +1,1 @@
+"""Rows on their way to blocks: units, feature vectors, groups, files."""
