@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidestep.errors import SidestepError
-from sidestep.spark.advise import advise, judged_queries
+from sidestep.spark.advise.advise import advise, judged_queries
+from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.load import load, read_source
 from sidestep.spark.log.analyze import read_workload
-from sidestep.spark.study import choose_layout
 from sidestep.store import open_index
 from sidestep.synopsis import kept_blocks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sidestep.advisor.layouts.advice import Advice
-from sidestep.spark.advise import advise
+from sidestep.spark.advise.advise import advise
 from sidestep.spark.append import append
 from sidestep.spark.collect import status
 from sidestep.spark.indexing import index

@@ -14,7 +14,7 @@ from sidestep.advisor.layouts.trial import by_group, groups, shares_read
 from sidestep.layout.demand import Demand, Demands, is_ranged
 from sidestep.layout.vectors import Bits, Words, pack
 from sidestep.predicate import DataType, Formula, all_of
-from sidestep.spark.sampling import SEED, Drawn
+from sidestep.spark.advise.study import SEED, Drawn
 from sidestep.workload import (
     Augmented,
     FeatureSet,
