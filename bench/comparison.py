@@ -101,7 +101,7 @@ class Comparison:
 
     def sop(self, work: Workload, min_size: int, narrow: bool = False) -> Layout:
         """The table as ``sidestep.load`` lays it out for the training queries; narrow, with filtered columns alone."""
-        from sidestep.spark.load import load
+        from sidestep.spark.table.load import load
 
         def make(target: Path) -> Layout:
             log = self.home / f"train-{work.name}.sql"

@@ -26,8 +26,8 @@ from bench.harness import Race, race
 from bench.memory import WorkerMemory, watched
 from bench.session import spark_session
 from bench.tpch import DATA
-from sidestep.spark.load import load
-from sidestep.spark.loadreport import LoadReport
+from sidestep.spark.table.load import load
+from sidestep.spark.table.reports import LoadReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -31,7 +31,7 @@ from bench.session import spark_session
 from bench.synopses_data import ID, make_sparse, sparse_workload
 from bench.tpch import DATA, TABLES, make_tpch, queries, register
 from sidestep.predicate import Formula, Kind
-from sidestep.spark import collect
+from sidestep.spark.table import index as collect
 from sidestep.store import IndexStatus, read_snapshot
 from sidestep.store.index.table_index import open_index
 from sidestep.synopsis import kept_blocks

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 import sidestep
 from sidestep.predicate import DOUBLE, LONG, STRING, column, compare
-from sidestep.spark.load import load
+from sidestep.spark.table.load import load
 from sidestep.store import open_index, read_snapshot
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.tables import rows_of, switched_off

@@ -13,8 +13,8 @@ import pytest
 from sidestep.errors import SidestepError
 from sidestep.spark.advise.advise import advise, judged_queries
 from sidestep.spark.advise.study import choose_layout
-from sidestep.spark.load import load, read_source
 from sidestep.spark.log.analyze import read_workload
+from sidestep.spark.table.load import load, read_source
 from sidestep.store import open_index
 from sidestep.synopsis import kept_blocks
 

@@ -8,7 +8,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark.append import append
+from sidestep.spark.table.append import append
 from sidestep.store import open_index
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, blocks_of, check, frame, made, new_table, paths, units
 

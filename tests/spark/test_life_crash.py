@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sidestep.spark.load import load
-from sidestep.spark.optimize import optimize
+from sidestep.spark.table.load import load
+from sidestep.spark.table.optimize import optimize
 from sidestep.store import read_snapshot
 from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths

@@ -10,15 +10,15 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark import tablestate
-from sidestep.spark.append import append
-from sidestep.spark.optimize import optimize
-from sidestep.spark.rewrite import delete
+from sidestep.spark.table import state as tablestate
+from sidestep.spark.table.append import append
+from sidestep.spark.table.optimize import optimize
+from sidestep.spark.table.rewrite import delete
 from sidestep.store import open_index, read_snapshot
 from sidestep.store.sidecars.layout import load_layout
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS, arrow, check, frame, made, new_table, paths, units
 
-module = import_module("sidestep.spark.optimize")
+module = import_module("sidestep.spark.table.optimize")
 
 pytestmark = pytest.mark.spark
 ROWS = made(0, 240)

@@ -12,7 +12,7 @@ import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.rewrite import delete, update
+from sidestep.spark.table.rewrite import delete, update
 from sidestep.store import read_snapshot
 from tests.spark.living import arrow, blocks_of, check, made, new_table, paths, units
 from tests.spark.tables import settings

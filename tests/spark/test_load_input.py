@@ -26,8 +26,8 @@ from sidestep.predicate import (
     decimal_type,
     one_of,
 )
-from sidestep.spark.load import load
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, feature_sql, with_words
+from sidestep.spark.table.load import load
 from sidestep.workload import Feature, FeatureSet
 from tests.spark.tables import rows_of, settings
 

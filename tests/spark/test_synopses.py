@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.spark import collect
+from sidestep.spark.table import index as collect
 from sidestep.store import compact, open_index, read_snapshot
 from sidestep.synopsis.recipe import Recipe
 from tests.spark.tables import data_files, rows_of, switched_off, write_file

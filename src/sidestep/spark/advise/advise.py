@@ -20,10 +20,10 @@ from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.advise.study import SAMPLE_ROWS, SEED, study_of
 from sidestep.spark.jvm.sessions import leaves_session_active
-from sidestep.spark.load import Source, read_source
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import resolve
+from sidestep.spark.table.load import Source, read_source
 from sidestep.store import index_folder, locate
 from sidestep.store.index.table_index import open_folder
 from sidestep.synopsis import kept_blocks

@@ -3,6 +3,8 @@
 Every write goes the same way. It reads one snapshot, writes block files beside the old ones, puts their entries into
 the index, and commits. Entries come first: a file that is committed is skippable at once, and an entry of a file that
 never gets committed describes nothing and harms no one.
+
+Which synopses the blocks get that a write makes: as someone wishes, else as the table has them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -19,17 +21,19 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
-from sidestep.spark.blockmaking import more_blocks
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
 from sidestep.store.block_column import BLOCK, with_block_column, without_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
+from sidestep.store.index.table_index import open_folder, open_index
 from sidestep.store.location import delete
 from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
 from sidestep.store.snapshots.delta import is_delta, read_delta
+from sidestep.store.upkeep.update import check_recipes, planned
+from sidestep.synopsis.build import Asked, Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 
@@ -186,3 +190,37 @@ def finish(
     # Not whole: an entry of a file that another writer is about to commit must stay.
     compact(state.index.refreshed(), replace(state.snapshot, whole=False))
     return version
+
+
+ROW_BYTES = 200
+"""About what a row takes on disk, to tell how many blocks there will be."""
+
+
+def more_blocks(index: TableIndex, columns: Mapping[str, DataType], recipes: Recipes | None) -> Making:
+    """For blocks that come to a table: global ranges are those that it has."""
+    check_recipes(recipes or {}, columns)
+    return replace(planned(index, columns, recipes), partitions=max(1, index.map.blocks))
+
+
+def new_blocks(
+    source: Snapshot,
+    columns: Mapping[str, DataType],
+    folder: Location,
+    min_size: int,
+    recipes: Recipes | None,
+    asked: Asked | None = None,
+) -> Making:
+    """For blocks that a whole table is made of: like those of its index before, or of its source's.
+
+    Global ranges are found anew, as rows come to lie elsewhere; what is ``asked`` for they keep apart.
+    """
+    check_recipes(recipes or {}, columns)
+    before = open_folder(folder)
+    if recipes is None and not before.index_files:
+        before = open_index(source.root)
+    partitions = source.bytes // (min_size * ROW_BYTES)
+    making = replace(planned(before, columns, recipes, asked, rebuild=True), partitions=max(1, partitions))
+    if source.format == "delta":
+        return making
+    # Partitions of a folder become columns like any other: what some of them had, all blocks get.
+    return replace(making, recipes={name: recipe.widest for name, recipe in making.recipes.items()})

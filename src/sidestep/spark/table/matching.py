@@ -15,7 +15,7 @@ from sidestep.predicate import And, Predicate, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.spark.organize.featurize import read_back
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.tablestate import TableState
+from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile, Snapshot
 from sidestep.store.parquet.writer import RESERVED
 from sidestep.synopsis import kept_blocks

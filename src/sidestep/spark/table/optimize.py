@@ -26,12 +26,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.predicate.text import name_text
-from sidestep.spark.candidates import check_condition, files_that_may_match
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.tablestate import TableState, find_table, finish, read_state
+from sidestep.spark.table.matching import check_condition, files_that_may_match
+from sidestep.spark.table.state import TableState, find_table, finish, read_state
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK
 from sidestep.store.commit.transaction import with_retries

@@ -20,8 +20,8 @@ from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import read, resolve
-from sidestep.spark.tablestate import TableState, find_table, finish, read_state
-from sidestep.spark.writereport import WriteReport
+from sidestep.spark.table.reports import WriteReport
+from sidestep.spark.table.state import TableState, find_table, finish, read_state
 from sidestep.store.parquet.writer import FILE, GROUP, FilePlan
 from sidestep.synopsis.recipe import Recipes
 

@@ -7,6 +7,8 @@ cut into blocks in the order in which they lie. Rows for which the condition is 
 
 A file keeps its unit. An update of what units are told apart by may leave a row in a unit that is not its own: that
 costs some skipping, never an answer, since blocks are judged by what is in them.
+
+The values that an update sets, stored as Spark's own UPDATE would store them.
 """
 
 from __future__ import annotations
@@ -15,26 +17,30 @@ import os
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructField, StructType
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
-from sidestep.spark.assignment import assigned
-from sidestep.spark.candidates import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.tablestate import TableState, find_table, finish, read_state
-from sidestep.spark.writereport import WriteReport
+from sidestep.spark.table.append import plain, required
+from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
+from sidestep.spark.table.reports import WriteReport
+from sidestep.spark.table.state import TableState, find_table, finish, read_state
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, FilePlan, WrittenFile
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
+
+
 Change = Callable[[DataFrame, TableState], DataFrame]
 """What becomes of rows that have the column MATCHES, TRUE or FALSE."""
 
@@ -174,3 +180,42 @@ def _rows_of(state: TableState, files: list[DataFile]) -> list[int]:
         state.index.map.file_of_block, weights=state.index.map.rows, minlength=len(state.index.files) + 1
     )
     return [int(counts[at]) for at in positions if at >= 0]
+
+
+def assigned(rows: DataFrame, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, Column]:
+    """The new value of each column that is set, from an expression over the row; refused if one does not fit."""
+    unknown = [name for name in set if name not in schema.names]
+    if unknown:
+        raise SidestepError(
+            f"{what} has no column {', '.join(unknown)}; it has {', '.join(schema.names)}. Names are case-sensitive."
+        )
+    return {name: required(_stored(rows, text, schema[name], what), schema[name], what) for name, text in set.items()}
+
+
+def _stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:
+    try:
+        analyzed = rows.select(f.expr(text).alias(field.name))
+        given = analyzed.schema[0].dataType
+        deterministic = analyzed._jdf.queryExecution().analyzed().deterministic()
+    except AnalysisException as problem:
+        said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
+        raise SidestepError(f"{text!r} is not a value for column {field.name} of {what}: {said}") from problem
+    if not deterministic:
+        raise SidestepError(f"{text!r} may differ each time it is evaluated: a task that is run again would disagree.")
+    if plain(given) == plain(field.dataType):
+        return f.expr(text)
+    jvm, session = rows.sparkSession.sparkContext._jvm, rows.sparkSession._jsparkSession
+    assert jvm is not None
+    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
+    source, target = session.parseDataType(given.json()), session.parseDataType(field.dataType.json())
+    if not catalyst.Cast.canANSIStoreAssign(source, target):
+        raise SidestepError(
+            f"{text!r} is {given.simpleString()}, and column {field.name} of {what} is "
+            f"{field.dataType.simpleString()}: cast it."
+        )
+    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    # By ANSI's rules, whatever the session's: a value that does not fit is an error, not another value.
+    cast = catalyst.Cast(
+        bridge.expression(f.expr(text)._jc), target, jvm.scala.Option.empty(), catalyst.EvalMode.ANSI()
+    )
+    return Column(bridge.column(cast))

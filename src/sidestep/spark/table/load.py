@@ -16,15 +16,14 @@ from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType
 from sidestep.spark.advise.study import choose_layout
-from sidestep.spark.blockmaking import new_blocks
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
-from sidestep.spark.loadreport import LoadReport
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import Organized, organize, unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
-from sidestep.spark.tablestate import zone_columns
+from sidestep.spark.table.reports import LoadReport
+from sidestep.spark.table.state import new_blocks, zone_columns
 from sidestep.store import Location, Snapshot, append_blocks, index_folder, locate, read_snapshot
 from sidestep.store.block_column import BLOCK, has_block_column, with_block_column, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
