@@ -17,7 +17,7 @@ import numpy as np
 from bench.zorder import ZOrder
 from sidestep.predicate import parse_type
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.spark.organize.write import write_on_spark
+from sidestep.spark.organize.write import arrow_schema, write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
@@ -110,7 +110,8 @@ def write_arrangement(spark: SparkSession, source: Path, target: Path, arrangeme
         first += max(1, sizes[file] // least)
     target.mkdir(parents=True)
     columns = {each.name: parse_type(each.dataType.simpleString()) for each in schema.fields}
-    block_target = BlockTarget(str(target), schema.json(), {n: t for n, t in columns.items() if t.ordered}, least)
+    zoned = {name: type for name, type in columns.items() if type.ordered}
+    block_target = BlockTarget(str(target), arrow_schema(schema), zoned, least, spark_version=spark.version)
     tasks = min(len(numbers), max(4 * spark.sparkContext.defaultParallelism, sum(sizes.values()) // TASK_ROWS))
     written = write_on_spark(_arranged(placed, arrangement, numbers, tasks), block_target, plans)
     append_blocks(index_folder(locate(target), None), [file.index for file in written], block_target.columns)

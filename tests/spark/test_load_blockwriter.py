@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
 from sidestep.layout import cut
 from sidestep.predicate import parse_type
+from sidestep.spark.organize.write import arrow_schema
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
 
 SCHEMA = "a integer, s string"
@@ -28,8 +30,10 @@ def target(root: Path, min_size: int, schema: str = SCHEMA, features: int = 3, *
     parts = [part.split(" ", 1) for part in schema.split(", ")]
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in parts]
     columns = {name: parse_type({"integer": "int"}.get(kind, kind)) for name, kind in parts}
-    text = json.dumps({"type": "struct", "fields": fields})
-    return BlockTarget(str(root), text, columns, min_size, features, "f" if features else None, **more)
+    arrow = arrow_schema(StructType.fromJson({"type": "struct", "fields": fields}))
+    return BlockTarget(
+        str(root), arrow, columns, min_size, features, "f" if features else None, spark_version="4.3.0", **more
+    )
 
 
 def rows(runs: Sequence[tuple[int, int, int, int]], batch: int) -> list[pa.RecordBatch]:

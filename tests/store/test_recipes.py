@@ -27,7 +27,7 @@ from sidestep.predicate.types import INTEGER, LONG
 from sidestep.store import TableIndex, compact, open_index, read_snapshot, status, update_index
 from sidestep.synopsis import kept_blocks
 from sidestep.synopsis.recipe import KINDS, GroupRecipe, Recipe
-from sidestep.workload.table import Asked
+from sidestep.workload.table import ColumnUsage
 from tests.store.tables import write_parquet
 from tests.store.test_synopses import cases, many, write_blocks
 from tests.synopsis.tables import TYPES
@@ -198,14 +198,14 @@ def test_queries_that_pick_partitions_count_there_alone(tmp_path: Path) -> None:
     chance, id_of, date = np.random.default_rng(3), Column("id", LONG), Column("day", INTEGER)
     points = [IntervalSet.point(LONG, int(value)) for value in chance.integers(0, 2**40, 40)]
     late = IntervalSet.points(INTEGER, range(6, 12))
-    asked = Asked(
+    asked = ColumnUsage(
         {id_of: dict.fromkeys(points, 2), date: {late: 80}},
         filters={frozenset([(id_of, point), (date, late)]): 2 for point in points},
     )
     recipe = choose_recipes(read_snapshot(root), COLUMNS, budget=24 * 64, asked=asked).recipes["id"]
     assert recipe.of(day(7)).range_set >= 3
     assert not recipe.of(day(2))
-    everywhere = Asked(asked.ranges, filters={frozenset([(id_of, point)]): 2 for point in points})
+    everywhere = ColumnUsage(asked.ranges, filters={frozenset([(id_of, point)]): 2 for point in points})
     assert choose_recipes(read_snapshot(root), COLUMNS, budget=48 * 64, asked=everywhere).recipes["id"].of(day(2))
 
 
@@ -230,7 +230,9 @@ def test_tables_whose_partitions_are_alike_are_one_group(tmp_path: Path) -> None
     assert block_groups(sample_blocks(read_snapshot(tmp_path / "single")), {}) == []
 
 
-@pytest.mark.parametrize("options", [{}, {"budget": 10_000}, {"asked": Asked()}], ids=["default", "budget", "log"])
+@pytest.mark.parametrize(
+    "options", [{}, {"budget": 10_000}, {"asked": ColumnUsage()}], ids=["default", "budget", "log"]
+)
 def test_a_table_of_empty_and_broken_files_has_zone_maps_alone(tmp_path: Path, options: dict[str, Any]) -> None:
     for number in range(2):
         write_parquet(tmp_path / f"{number}.parquet", {"x": pa.array([], pa.int64())})

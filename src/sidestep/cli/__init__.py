@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidestep.cli import commands, layout
+from sidestep.cli import commands, tables
 from sidestep.cli.options import app
 
-__all__ = ["app", "commands", "layout"]
+__all__ = ["app", "commands", "tables"]

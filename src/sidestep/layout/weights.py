@@ -54,7 +54,6 @@ def checked_weights(weights: Sequence[float], features: int) -> Floats:
     return weighed
 
 
-
 Codes = npt.NDArray[np.intp]
 """One row per byte of a vector, one column per vector: the bytes of many vectors as indexes into a table."""
 

@@ -84,11 +84,7 @@ class Any:
 
 
 Formula = All | Any | Atom
-
-
 HOLDS_ALWAYS = All(())
-
-
 HOLDS_NEVER = Any(())
 
 

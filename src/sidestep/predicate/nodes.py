@@ -209,14 +209,8 @@ class Not:
 
 Predicate = Comparison | In | Match | IsNull | Opaque | And | Or | Not | Column | Literal
 """A boolean expression; a bare boolean column or literal (TRUE, FALSE, NULL) is one too."""
-
-
 TRUE = Literal(True, BOOLEAN)
-
-
 FALSE = Literal(False, BOOLEAN)
-
-
 NULL = Literal(None, BOOLEAN)
 
 

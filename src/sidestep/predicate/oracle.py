@@ -28,8 +28,6 @@ from sidestep.predicate.types import Value, checked, sort_key
 
 Row = Mapping[str, Value | None]
 """A value per column name, held as its type wants it; None is NULL."""
-
-
 Resolver = Callable[[Opaque, Row], bool | None]
 """The value of an opaque predicate on a row."""
 

@@ -21,16 +21,10 @@ MOST_RANGES = 16
 """A condition is checked against each row group's statistics and once more for each row that is read, as part of the
 query's own code: with 64 ranges and a long OR it passed 8,000 bytes, beyond which the JVM compiles nothing, and a query
 took 51 s instead of 6. Where the ranges hold too much, the exact ids are asked for besides."""
-
-
 MOST_BLOCKS = 20_000
 """Beyond so many blocks to be read, their ids make a plan too large for what is saved."""
-
-
 LEAST_SHARE = 0.05
 """What of the files to be read must be in blocks that are not, to be worth a condition."""
-
-
 _Ids = npt.NDArray[np.int32]
 
 
@@ -97,12 +91,8 @@ def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
 
 
 BOUND_KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
-
-
 MOST_BOUND_RANGES = 4
 """The condition is worked out for every row that is read."""
-
-
 LEAST_BOUND_SHARE = 0.2
 """What of the files to be read must be in row groups that induced predicates rule out, to be worth a condition."""
 

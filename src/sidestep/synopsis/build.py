@@ -41,7 +41,7 @@ from sidestep.synopsis.values.summary import UNKNOWN, summarize
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 from sidestep.synopsis.zones.partition_values import Partition
 
-Asked = Mapping[str, Sequence[tuple[IntervalSet, float]]]
+AskedRanges = Mapping[str, Sequence[tuple[IntervalSet, float]]]
 """What the workload asks of columns, by name, and how often: what is popular in a global range table."""
 
 RATE = 0.01
@@ -65,7 +65,7 @@ class Making:
     recipes: Recipes = field(default_factory=dict)
     tables: Mapping[str, GlobalRangeTable] = field(default_factory=dict)
     """The table of each column that has one already."""
-    asked: Asked = field(default_factory=dict)
+    asked: AskedRanges = field(default_factory=dict)
     partitions: int = 1000
     """About how many blocks there will be: the more, the fewer parts each leaves."""
     partition: Partition = ()

@@ -18,8 +18,6 @@ from sidestep.synopsis.zones.partition_values import Partition
 
 _LEAST_BITS = 2
 """A global range table has one range, and one bit for all outside of it."""
-
-
 KINDS = ("range_set", "gap_histogram", "bloom", "grt")
 """The kinds of synopses, as a recipe names them."""
 
@@ -139,28 +137,14 @@ def partitions_text(partitions: Iterable[Partition]) -> str:
 
 Recipes = Mapping[str, Recipe]
 """Recipes by column name."""
-
-
 USUAL = {"range-set": 8, "gap-histogram": 8, "bloom": 1 << 20, "grt": 256}
 """The kinds by their names, with the size each has if none is given: ranges, buckets, bytes at most, and bits."""
-
-
 LIMITS = {"range-set": 1 << 12, "gap-histogram": 1 << 12, "bloom": 1 << 24, "grt": 1 << 13}
-
-
 LEAST = {"range-set": 1, "gap-histogram": 1, "bloom": 32, "grt": 2}
-
-
 NOTHING = ("none", "zone-map")
-
-
 ALL = "*"
-
-
 Wishes = str | Mapping[str, str]
 """Synopses by column, or as one text; see :func:`wished`."""
-
-
 _UNITS = {"": 1, "b": 1} | {
     prefix + unit: base**power
     for power, prefix in enumerate("kmgt", start=1)

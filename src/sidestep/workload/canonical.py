@@ -40,8 +40,6 @@ from sidestep.predicate.columns import columns_of
 from sidestep.predicate.nodes import opened
 
 _OPPOSITE = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
-
-
 _FLOATING = frozenset({Kind.FLOAT, Kind.DOUBLE})
 
 
@@ -99,8 +97,6 @@ def _key(predicate: Predicate) -> str:
 
 
 _key_of_small = lru_cache(maxsize=20_000)(_key)
-
-
 _formula_of_small = lru_cache(maxsize=20_000)(normalize)
 
 

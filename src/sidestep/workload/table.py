@@ -186,7 +186,7 @@ def _in_time(queries: tuple[Query, ...]) -> Iterator[tuple[Query, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ColumnUsage:
     """What queries ask of the columns of one table, and how often."""
 
     ranges: Mapping[Column, Mapping[IntervalSet, int]] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Asked:
         return self.scans(column) + self.joins.get(column, 0)
 
 
-def asked_of(workload: Workload, table: str) -> Asked:
+def column_usage(workload: Workload, table: str) -> ColumnUsage:
     """What the workload's queries ask of one table; nothing, if none reads it."""
     ranges: dict[Column, Counter[IntervalSet]] = {}
     joins: Counter[str] = Counter()
@@ -223,7 +223,7 @@ def asked_of(workload: Workload, table: str) -> Asked:
             for name, column_name in (join.left, join.right):
                 if name == table:
                     joins[column_name] += query.count
-    return Asked(ranges, joins, filters)
+    return ColumnUsage(ranges, joins, filters)
 
 
 def bounds_of(formula: Formula) -> dict[Column, IntervalSet]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.advisor.layouts.sample import Codes, Sample
+from sidestep.advisor.layouts.sample import SEED, Codes, Drawn, Sample
 from sidestep.advisor.layouts.select import demands_of, enough_features, select, times_asked
 from sidestep.advisor.layouts.trial import by_group, groups, shares_read
 from sidestep.layout.demand import Demand, Demands, is_ranged
 from sidestep.layout.vectors import Bits, Words, pack
 from sidestep.predicate import DataType, Formula, all_of
-from sidestep.spark.advise.study import SEED, Drawn
 from sidestep.workload import (
     Augmented,
     FeatureSet,
@@ -24,27 +23,15 @@ from sidestep.workload.features.extract import PredicateSet, feature_of
 
 SELECTION_ROWS = 20_000
 """Rows by which features are selected: enough to tell one half of a percent from another."""
-
-
 TRIAL_ROWS = 60_000
 """Rows on which whole layouts are tried for the choice of order and buckets."""
-
-
 MOST_TRIED = 200
 """Filters that a trial asks, those of most queries."""
-
-
 MOST_ORDERS = 3
-
-
 WORTH = 0.02
 """Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
-
-
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
 """Blocks per unit: with fewer there is nothing to group, with more the unit is needlessly coarse."""
-
-
 UNITS = ("DAY", "MONTH", "QUARTER", "YEAR")
 
 

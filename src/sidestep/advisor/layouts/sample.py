@@ -19,6 +19,9 @@ NO_TIME = (np.int64(2**63 - 1), np.int64(-(2**63)))
 
 Codes = npt.NDArray[np.int64]
 
+SEED = 20_140_622
+"""Samples, and parts of them, are the same ones each time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -75,6 +78,19 @@ class Sample:
             unit=self.unit[rows],
             buckets={name: codes[rows] for name, codes in self.buckets.items()},
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A sample, and which of its rows satisfy each predicate of the workload."""
+
+    sample: Sample
+    satisfied: Mapping[int, Bits]
+    """By position among the items asked for; those that mean something else in this session are not here."""
+    file: Codes
+    """The file that each row is in, numbered from 0; all 0 where that is not known."""
+    widths: Mapping[str, float]
+    """The mean number of bytes of each of the table's columns, in memory."""
 
 
 def sample_of(

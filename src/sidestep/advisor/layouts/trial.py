@@ -115,8 +115,6 @@ def _quantiles(codes: Codes) -> Codes:
 
 
 Shares = npt.NDArray[np.float64]
-
-
 Layout = Callable[[Sample], Blocks]
 """A layout as it is tried on a sample."""
 

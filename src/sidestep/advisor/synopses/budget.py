@@ -2,7 +2,7 @@
 
 No synopsis is best everywhere. A global range table shines on sparse ids that come in clusters, a range-set where
 blocks have few clusters each, a Bloom filter on single values without any order, and on a dense column nothing beats
-the zone map. The choice is made by trying: each candidate (:mod:`sidestep.advisor.synopses.candidates`), and each pair of two
+the zone map. The choice is made by trying: each candidate (:mod:`.candidates`), and each pair of two
 kinds, has a price in bytes and false positives on the workload's queries. Bytes go where they save the most rows each,
 as long as there are any left.
 

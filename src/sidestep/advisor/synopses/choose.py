@@ -4,15 +4,15 @@
 asked for              what happens
 =====================  ============================================================================================
 nothing                columns that look like keys get a small range-set, or a global range table, where a sample of
-                       blocks shows that it tells more than the zone map (:mod:`sidestep.advisor.synopses.defaults`)
+                       blocks shows that it tells more than the zone map (:mod:`.defaults`)
 a log                  columns that its queries filter share a thousandth of the table's bytes among them, by the rows
                        that synopses save those queries; join keys get range-sets more readily than others
-a budget               all columns share it (:mod:`sidestep.advisor.synopses.budget`), by the log's queries, or, where there is
+a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
 =====================  ============================================================================================
 
-Where bytes are shared out, groups of partitions that are alike (:mod:`sidestep.advisor.synopses.groups`) get their own share:
+Where bytes are shared out, groups of partitions that are alike (:mod:`.groups`) get their own share:
 what serves sparse partitions would be wasted on dense ones. The largest group's recipe is the column's general one.
 
 All of it is judged on whole blocks, a few dozen of them; what a choice saves is an estimate, what it promises is not:
@@ -40,7 +40,7 @@ from sidestep.synopsis.range_set import BYTES_PER_RANGE
 from sidestep.synopsis.recipe import GroupRecipe, Recipe, Wishes, wished
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.workload.table import Asked
+from sidestep.workload.table import ColumnUsage
 
 LOG_SHARE = 0.001
 """The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""
@@ -69,7 +69,7 @@ def choose_recipes(
     *,
     synopses: Wishes | None = None,
     budget: int | None = None,
-    asked: Asked | None = None,
+    asked: ColumnUsage | None = None,
     kept: Mapping[str, Recipe] | None = None,
     block_rows: int | None = None,
 ) -> RecipeChoice:
@@ -87,11 +87,11 @@ def choose_recipes(
     if budget is not None:
         found = _budgeted(sample, open_columns, budget, asked)
     else:
-        found = _defaults(sample, open_columns, asked or Asked(), round(LOG_SHARE * snapshot.bytes))
+        found = _defaults(sample, open_columns, asked or ColumnUsage(), round(LOG_SHARE * snapshot.bytes))
     return replace(found, recipes={**dict.fromkeys(usable, Recipe()), **found.recipes, **fixed})
 
 
-def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: Asked, budget: int) -> RecipeChoice:
+def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, budget: int) -> RecipeChoice:
     filtered = {name: type for name, type in columns.items() if asked.scans(name)}
     served = _budgeted(sample, filtered, budget, asked) if filtered else RecipeChoice()
     keys = {
@@ -125,7 +125,9 @@ def _with_gaps(sample: BlockSample, columns: Mapping[str, DataType]) -> dict[str
     return {name: _profile(sample, name, *each, usual_queries(each[1])) for name, each in found.items()}
 
 
-def _budgeted(sample: BlockSample, columns: Mapping[str, DataType], budget: int, asked: Asked | None) -> RecipeChoice:
+def _budgeted(
+    sample: BlockSample, columns: Mapping[str, DataType], budget: int, asked: ColumnUsage | None
+) -> RecipeChoice:
     notes = []
     by_use = sorted(columns, key=lambda name: -(asked.uses(name) if asked else 0))
     if len(by_use) > MOST_BUDGET_COLUMNS:
@@ -198,7 +200,7 @@ def _too_small(profiles: Sequence[Profile], budget: int) -> list[str]:
     return [f"{budget:,} bytes are too few for a synopsis in some partitions: {named}."]
 
 
-def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: Asked | None) -> list[Share]:
+def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage | None) -> list[Share]:
     """The groups of a column's blocks, each with what is asked of it."""
     weights = np.tile(profile.weights, (len(groups), 1))
     if asked is not None and asked.filters:
@@ -235,7 +237,7 @@ def _profile(
 
 
 def _asked_profile(
-    sample: BlockSample, name: str, coding: Coding, blocks: Sequence[Codes], asked: Asked | None
+    sample: BlockSample, name: str, coding: Coding, blocks: Sequence[Codes], asked: ColumnUsage | None
 ) -> Profile:
     """A column with what the log asks of it; without a log, with what may be asked of any."""
     if asked is None:

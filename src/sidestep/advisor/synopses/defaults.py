@@ -25,27 +25,15 @@ from sidestep.synopsis.values.forms import Form
 
 FEW, MORE = 4, 8
 """The ranges of a default range-set; more than four rarely help, except for dates in data that is spread by a hash."""
-
-
 LEAST_SAVED = 0.1
 """A range-set has to spare queries at least this share of all rows."""
-
-
 LEAST_SAVED_JOINED = 0.02
 """The same for columns that queries join on: there, what it knows serves the other table as well."""
-
-
 LEAST_GAPS = 0.1
 """The share of what lies between a block's least and greatest value that a range-set has to leave out."""
-
-
 BITS = 256
 """The bits of a default global range table."""
-
-
 _MUCH_LEFT, _MUCH_BETTER = 0.2, 0.8
-
-
 KEY_LIKE = INTEGRAL - {Kind.BYTE} | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
 
 

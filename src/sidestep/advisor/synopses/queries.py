@@ -9,16 +9,18 @@ import numpy.typing as npt
 
 from sidestep.advisor.synopses.groups import BlockGroup
 from sidestep.predicate import Column, DataType, IntervalSet, Within
-from sidestep.predicate.types import DataType
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.zones.partition_values import partition_values
-from sidestep.workload.table import Asked
+from sidestep.workload.table import ColumnUsage
 
 MOST_QUERIES = 200
+QUERIES = 96
+_SHORT = 1000
+"""A short range is the thousandth part of what lies between the least and the greatest value of all."""
 
 
-def asked_sets(asked: Asked, name: str, type: DataType) -> list[tuple[IntervalSet, int]]:
+def asked_sets(asked: ColumnUsage, name: str, type: DataType) -> list[tuple[IntervalSet, int]]:
     """The sets of values that queries ask of a column of this type, most frequent first."""
     sets = [
         pair
@@ -29,7 +31,7 @@ def asked_sets(asked: Asked, name: str, type: DataType) -> list[tuple[IntervalSe
     return sorted(sets, key=lambda pair: -pair[1])
 
 
-def popular_sets(asked: Asked, columns: Mapping[str, DataType]) -> dict[str, list[tuple[IntervalSet, float]]]:
+def popular_sets(asked: ColumnUsage, columns: Mapping[str, DataType]) -> dict[str, list[tuple[IntervalSet, float]]]:
     """What is asked of each column, by which global range tables keep apart what is popular."""
     return {
         of: [(ranges, float(count)) for ranges, count in asked_sets(asked, of, type)] for of, type in columns.items()
@@ -43,7 +45,7 @@ def known_sets(sets: Sequence[tuple[IntervalSet, int]], coding: Coding) -> dict[
 
 
 def asked_of_groups(
-    asked: Asked, column: Column, place: Mapping[IntervalSet, int], groups: Sequence[BlockGroup]
+    asked: ColumnUsage, column: Column, place: Mapping[IntervalSet, int], groups: Sequence[BlockGroup]
 ) -> npt.NDArray[np.float64]:
     """How often each set of values is asked of each group: a query that picks partitions asks of those alone."""
     partitions = [dict(partition) for group in groups for partition in group.partitions]
@@ -83,10 +85,3 @@ def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) 
         end = min(begin + short * (number % 2), int(GREATEST))
         found.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
     return found
-
-
-QUERIES = 96
-
-
-_SHORT = 1000
-"""A short range is the thousandth part of what lies between the least and the greatest value of all."""

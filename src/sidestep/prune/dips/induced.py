@@ -17,8 +17,8 @@ everything, so a table that keeps one says nothing of that column (the taint rul
 column by column); a table of which not all files are known (:attr:`TableView.complete`) says nothing at all. Both
 still receive.
 
-**How.** The plan becomes a join graph (:mod:`~sidestep.prune.dips.lineage`, the movement rules), the graph a schedule
-(:mod:`~sidestep.prune.dips.schedule`). What a table receives on a column is intersected with what it received before, and
+**How.** The plan becomes a join graph (:mod:`.lineage`, the movement rules), the graph a schedule
+(:mod:`.schedule`). What a table receives on a column is intersected with what it received before, and
 blocks are held against that intersection: several predicates on one column together prune more than one by one. It
 also goes on to the next table along the same column, through tables that have no synopsis at all.
 

@@ -18,8 +18,6 @@ from sidestep.prune.explain.drawing import dip_rows, svg
 from sidestep.render import as_text, counted, size_text
 
 DIPS = "What joins induce"
-
-
 DIP_FIELDS = ("from", "to", "says", "when", "blocks removed")
 
 

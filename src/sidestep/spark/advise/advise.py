@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import Chosen, LayoutChoice, Study, chosen_by, features_formulas
-from sidestep.advisor.layouts.sample import Codes
+from sidestep.advisor.layouts.sample import SEED, Codes
 from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
-from sidestep.spark.advise.study import SAMPLE_ROWS, SEED, study_of
+from sidestep.spark.advise.study import SAMPLE_ROWS, study_of
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.progress import Progress, Watch

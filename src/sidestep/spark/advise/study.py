@@ -1,12 +1,8 @@
-"""A sample of a table drawn by Spark: columns, units and the predicates of a workload, all in one pass.
-
-TODO
-"""
+"""The study of a table: a sample drawn by Spark in one pass, and the workload's candidates judged by it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from pyspark.errors import AnalysisException
@@ -23,10 +19,10 @@ from sidestep.advisor.layouts.choose import (
     chosen_by,
     times_filtered,
 )
-from sidestep.advisor.layouts.sample import Codes, Sample, ranks, sample_of
+from sidestep.advisor.layouts.sample import SEED, Drawn, ranks, sample_of
 from sidestep.advisor.layouts.select import candidates
 from sidestep.errors import SidestepError
-from sidestep.layout.vectors import Bits, unpack
+from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
 from sidestep.spark.organize.featurize import check_features, with_words
@@ -43,26 +39,10 @@ from sidestep.workload import (
     tables_of,
 )
 
-SEED = 20_140_622
-
+SAMPLE_ROWS = 200_000
 
 FILE_PATH = f"{RESERVED}file_path"
-
-
 MOST_ROWS_FOR_WIDTH = 1_000
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A sample, and which of its rows satisfy each predicate of the workload."""
-
-    sample: Sample
-    satisfied: Mapping[int, Bits]
-    """By position among the items asked for; those that mean something else in this session are not here."""
-    file: Codes
-    """The file that each row is in, numbered from 0; all 0 where that is not known."""
-    widths: Mapping[str, float]
-    """The mean number of bytes of each of the table's columns, in memory."""
 
 
 def draw(
@@ -143,8 +123,8 @@ def choose_layout(
     """Choose the features, units and order of a table by what the workload's queries would read of a sample.
 
     ``types`` names the columns that get zone maps, ``rows`` are the table's rows without its block ids. Features are
-    taken by the rows they save (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later queries
-    best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
+    taken by the rows they save (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later
+    queries best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
     """
     study = study_of(
         workload,
@@ -215,6 +195,3 @@ def _counted(rows: DataFrame, times: Sequence[str], min_size: int, by: str | Non
     if unit == "MONTH" and blocks["MONTH"] > MOST_BLOCKS and blocks["DAY"] >= FEWEST_BLOCKS:
         unit = "DAY"
     return int(found["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"
-
-
-SAMPLE_ROWS = 200_000

@@ -22,8 +22,6 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 
 P = ParamSpec("P")
-
-
 R = TypeVar("R")
 
 

@@ -1,4 +1,4 @@
-"""TODO"""
+"""What goes to Java in a form that it takes quickly: packed keys of files, packed bits of blocks."""
 
 from __future__ import annotations
 

@@ -34,17 +34,9 @@ from sidestep.workload.query import Failure, Query, Statement, TableUse
 SQL_START = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:\(\s*)*(?:select|with|from|insert|create|merge|table)\b", re.I | re.S
 )
-
-
 CALL_SITE = re.compile(r"\w+ at \S+:\d+")
-
-
 START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
-
-
 END = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
-
-
 ROLLED = re.compile(r"events_(\d+)_")
 
 
@@ -145,18 +137,10 @@ def _queries(
 
 
 LZ4_MAGIC = b"LZ4Block"
-
-
 LZ4_HEADER = struct.Struct("<8sBiiI")
-
-
 LZ4_PLAIN = 0x10
 """The block is stored as it is; 0x20 is compressed. The other half of the byte is a level for writers."""
-
-
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
-
-
 SNAPPY_HEADER = 16
 """The magic, and two versions of four bytes."""
 

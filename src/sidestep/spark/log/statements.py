@@ -23,18 +23,10 @@ from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse
 
 BATCH = 2_000
 """Statements that are sent at once; as many more are under way, so that the JVM never waits for Python."""
-
-
 PIECE = 400_000
 """How much of the answers comes over at once: each piece waits a moment for its acknowledgement, so they are few."""
-
-
 ROOT = "/sidestep/log/"
-
-
 Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
-
-
 Table = str | os.PathLike[str] | StructType
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, arrow_schema, write_blocks
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
 
 TOLD = pa.schema(
     [
@@ -38,9 +40,14 @@ def with_partition_texts(rows: DataFrame, target: BlockTarget) -> DataFrame:
     return rows.withColumns({text: f.col(name_text(name)).cast("string") for text, name in texts})
 
 
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of Spark's columns: instants in UTC, whatever the session's zone."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
 def write_on_spark(rows: DataFrame, target: BlockTarget, plans: Sequence[FilePlan]) -> list[WrittenFile]:
     """Write rows, sorted within each partition of the DataFrame as ``write_blocks`` wants them, where they are."""
-    names = [*arrow_schema(target.schema).names, FILE, GROUP, *target.words, *target.partition_texts]
+    names = [*target.schema.names, FILE, GROUP, *target.words, *target.partition_texts]
     planned = tuple(plans)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

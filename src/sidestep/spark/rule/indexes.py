@@ -17,15 +17,9 @@ from sidestep.store.index.table_index import open_folder
 
 LEVELS_UP = 4
 """How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""
-
-
 REMOTE_SECONDS = 30.0
 """How long a look at a remote folder holds; a local one is looked at for each query."""
-
-
 _PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
-
-
 _numbers = itertools.count(1)
 
 

@@ -24,17 +24,16 @@ from sidestep.spark.jvm.sessions import leaves_session_active, same_interpreter
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.relation import read, resolve
-from sidestep.spark.table import index as collect
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as store_status
 from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.update import update_index
-from sidestep.synopsis.build import Asked, Making
+from sidestep.synopsis.build import AskedRanges, Making
 from sidestep.synopsis.recipe import Recipe, Recipes, Wishes, bytes_of
 from sidestep.workload.query import Workload
-from sidestep.workload.table import Asked, asked_of
+from sidestep.workload.table import ColumnUsage, column_usage
 
 Log = str | os.PathLike[str] | Sequence[str]
 
@@ -53,7 +52,7 @@ def index(
     name: str | None = None,
     tables: Mapping[str, Table] | None = None,
     rebuild: bool = False,
-    progress: collect.Progress | None = None,
+    progress: Progress | None = None,
 ) -> IndexStatus:
     """Index the table at a path (or of a name in the catalog): what each row group of its files holds.
 
@@ -71,16 +70,16 @@ def index(
     size = None if budget is None else bytes_of(budget)
     path = resolve(spark, os.fspath(table))
     snapshot = read_snapshot(path)
-    types = collect.column_types(spark, snapshot, path, columns)
+    types = column_types(spark, snapshot, path, columns)
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns and of != BLOCK}
     workload, asked = None, None
     if log is not None:
         called = name or (snapshot.root.name if "/" in table or table.startswith(".") else table)
         workload = read_workload(spark, log, {**(tables or {}), called: read(spark, path).schema})
-        asked = asked_of(workload, called)
+        asked = column_usage(workload, called)
     view = open_index(snapshot.root, index_dir)
     choice = _chosen(snapshot, usable, view, synopses, size, asked, rebuild)
-    found = collect.index_snapshot(
+    found = index_snapshot(
         spark,
         snapshot,
         types,
@@ -107,7 +106,7 @@ def _chosen(
     view: TableIndex,
     synopses: Wishes | None,
     budget: int | None,
-    asked: Asked | None,
+    asked: ColumnUsage | None,
     rebuild: bool,
 ) -> RecipeChoice | None:
     """What columns are to have; None if that was chosen before and no one asks for anything else.
@@ -127,7 +126,7 @@ def _chosen(
     return replace(found, bounds={**before, **found.bounds})
 
 
-def _about(workload: Workload | None, asked: Asked | None) -> list[str]:
+def _about(workload: Workload | None, asked: ColumnUsage | None) -> list[str]:
     """What is to be said of the log."""
     if workload is None or asked is None:
         return []
@@ -142,8 +141,6 @@ def _about(workload: Workload | None, asked: Asked | None) -> list[str]:
 
 Progress = Callable[[int, int], None]
 """Told (files done, files in all) while the job runs."""
-
-
 TASKS_PER_CORE = 8
 
 
@@ -156,7 +153,7 @@ def index_snapshot(
     footers: bool = True,
     recipes: Recipes | None = None,
     rates: Mapping[str, float] | None = None,
-    asked: Asked | None = None,
+    asked: AskedRanges | None = None,
     rebuild: bool = False,
     progress: Progress | None = None,
 ) -> IndexStatus:

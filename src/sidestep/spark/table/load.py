@@ -20,6 +20,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import Organized, organize, unit_expression
+from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot, resolve
 from sidestep.spark.table.reports import LoadReport
@@ -38,7 +39,7 @@ from sidestep.synopsis.build import Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
-from sidestep.workload.table import Asked, asked_of
+from sidestep.workload.table import ColumnUsage, column_usage
 
 OPERATION = "OPTIMIZE"
 CREATION = "CREATE TABLE AS SELECT"
@@ -122,7 +123,7 @@ def load(
             checked, spec = _decided(quiet, found, wishes, folder, workload)
         choice, asked = None if recipes is None else RecipeChoice(recipes), None
         if workload is not None:
-            asked = asked_of(workload, found.name)
+            asked = column_usage(workload, found.name)
             if choice is None:
                 with watch.stage("synopses"):
                     choice = _synopses(found, asked, spec.min_size)
@@ -185,7 +186,7 @@ def read_source(spark: SparkSession, name: str, path: str) -> Source:
     return Source(called, path, snapshot, StructType.fromJson({"type": "struct", "fields": fields}), rows)
 
 
-def _synopses(source: Source, asked: Asked, min_size: int) -> RecipeChoice:
+def _synopses(source: Source, asked: ColumnUsage, min_size: int) -> RecipeChoice:
     """What columns get beside zone maps, as the log has it: by the rows as they come, in blocks of the size to be.
 
     Where they come to lie is not known yet. Partitions that the new table does not have are not told apart.
@@ -296,13 +297,14 @@ def _laid_out(
     data = [field for field in source.schema.fields if field.name not in partitions]
     target = BlockTarget(
         root=root.uri,
-        schema=StructType(data).json(),
+        schema=arrow_schema(StructType(data)),
         columns=source.types,
         min_size=spec.min_size,
         features=len(checked.features),
         features_id=spec.features,
         partition_columns=partitions,
         making=making,
+        spark_version=source.rows.sparkSession.version,
     )
     done = organize(
         source.rows,

@@ -39,8 +39,6 @@ from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, FilePlan, WrittenFile
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
-
-
 Change = Callable[[DataFrame, TableState], DataFrame]
 """What becomes of rows that have the column MATCHES, TRUE or FALSE."""
 

@@ -22,8 +22,9 @@ from pyspark.sql.types import StructType
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.relation import resolve
-from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate, open_index
+from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate
 from sidestep.store.block_column import BLOCK, with_block_column, without_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
@@ -33,7 +34,7 @@ from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.upkeep.update import check_recipes, planned
-from sidestep.synopsis.build import Asked, Making
+from sidestep.synopsis.build import AskedRanges, Making
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 
@@ -113,13 +114,14 @@ def read_state(
     inside = StructType([field for field in schema.fields if field.name not in snapshot.partition_columns])
     target = BlockTarget(
         root=root.uri,
-        schema=inside.json(),
+        schema=arrow_schema(inside),
         columns=zone_columns(inside),
         min_size=spec.min_size,
         features=count,
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,
         making=more_blocks(index, zone_columns(inside), recipes),
+        spark_version=spark.version,
     )
     return TableState(snapshot, index, schema, spec, checked, target, recipes)
 
@@ -208,7 +210,7 @@ def new_blocks(
     folder: Location,
     min_size: int,
     recipes: Recipes | None,
-    asked: Asked | None = None,
+    asked: AskedRanges | None = None,
 ) -> Making:
     """For blocks that a whole table is made of: like those of its index before, or of its source's.
 

@@ -55,8 +55,6 @@ PURE_BUILTINS = _words(
     """
 ) | {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 """Names that Python always knows; not among them are open and input, hash and id, eval and exec, globals and vars."""
-
-
 OUTSIDE_MODULES = _words(
     """
     asyncio atexit ctypes fileinput ftplib gc getpass glob http imaplib importlib inspect io linecache locale mmap
@@ -65,8 +63,6 @@ OUTSIDE_MODULES = _words(
     """
 )
 """Modules of Python's library whose functions may answer differently another time, or elsewhere."""
-
-
 OUTSIDE_ATTRIBUTES = _words(
     """
     astimezone default_rng environ fromtimestamp getenv getrandbits localtime now random read_csv read_parquet timestamp
@@ -74,26 +70,14 @@ OUTSIDE_ATTRIBUTES = _words(
     """
 )
 """Names that are suspect on whatever object they are asked of."""
-
-
 DECLARED = "__sidestep_version__"
 """Where a function keeps the version that the user declared, and itself: a wrapper that copied it is another."""
-
-
 PYTHON = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
-
-
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range)
-
-
 VALUES = (datetime.date, datetime.timedelta, datetime.timezone, Decimal, Fraction, uuid.UUID)
 """Further types whose values never change and say by ``repr`` all that they are."""
-
-
 MOMENTS = (datetime.datetime, datetime.time)
 """Those too, if their time zone is none or a fixed one: the rules of any other are data of the system."""
-
-
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 

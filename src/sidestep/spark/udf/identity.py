@@ -3,7 +3,7 @@
 A feature such as ``is_bot(agent)`` is worth something only if it is the same ``is_bot`` when the query comes, perhaps
 weeks later. Spark knows a function as pickled bytes, which differ from session to session. So the JVM asks here, once
 per function: the bytes are unpickled (they are this session's own) and what the code means is hashed
-(:mod:`sidestep.spark.udf.digest`). A function for which that cannot be done has no identity, and matches nothing, unless
+(:mod:`.digest`). A function for which that cannot be done has no identity, and matches nothing, unless
 the user has declared a version with :func:`stable`.
 """
 

@@ -52,16 +52,10 @@ from sidestep.store.snapshots.delta import is_delta, read_delta
 
 ATTEMPTS = 100
 """How often a commit runs after other writers' commits that do not concern it."""
-
-
 REDONE = 5
 """How often a whole piece of work is done again because others changed what it had read."""
-
-
 CHECKPOINT_EVERY = 100
 """Versions between two checkpoints where the table does not say: what deltalake does."""
-
-
 Result = TypeVar("Result")
 
 

@@ -28,11 +28,7 @@ from sidestep.store.parquet.blocks import KEYS, LAYOUT, zone_map_columns
 from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1
-
-
 FOLDER = "_sidestep"
-
-
 _NAME = re.compile(r"_index-(\d{8})-[0-9a-f]{32}\.sidestep")
 """Parquet, but not by name: a glob such as ``table/*`` makes the index folder itself one that is read. Spark then
 passes over names with a leading underscore, and others over names that do not end in ``.parquet``."""

@@ -74,8 +74,6 @@ def partition_texts(
 
 
 _BYTEWISE = frozenset({Kind.STRING, Kind.BINARY})
-
-
 _BY_WIDTH = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 

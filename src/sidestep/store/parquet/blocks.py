@@ -10,12 +10,12 @@ is absent                                              all NULL, as Spark reads 
 differs from the table's in letter case, is there      unknown: Spark's choice depends on its settings, or Spark
 twice, is nested, or is not read value for value       converts the values
 has statistics with a NULL count from a believed       footer; string bounds are taken as outer ones, as they may be
-writer (:mod:`sidestep.store.parquet.trust`)                 truncated
+writer (:mod:`sidestep.store.parquet.trust`)           truncated
 is FLOAT or DOUBLE                                     data: statistics say nothing of NaN
 is unsigned, INT96, or anything else                   data
 =====================================================  ==============================================================
 
-Dates and timestamps that a session may shift are widened last (:mod:`sidestep.store.parquet.trust`). A table whose missing
+Dates and timestamps that a session may shift are widened last (:mod:`.trust`). A table whose missing
 columns have default values other than NULL (Spark's ``EXISTS_DEFAULT``) must not ask for those columns.
 
 The hidden column ``_block`` has no zone map; where it is constant, its value is the row group's block id. What else a

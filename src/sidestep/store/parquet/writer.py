@@ -10,7 +10,6 @@ file that no one refers to.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark import __version__ as spark_version
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
 from sidestep.layout import cut, to_bytes
@@ -54,8 +50,8 @@ class BlockTarget:
 
     root: str
     """The table's folder."""
-    schema: str
-    """What the files hold, in Spark's JSON: the table's columns but for the partition columns and ``_block``."""
+    schema: pa.Schema
+    """What the files hold: the table's columns but for the partition columns and ``_block``."""
     columns: Mapping[str, DataType]
     """The columns that get zone maps."""
     min_size: int
@@ -65,6 +61,8 @@ class BlockTarget:
     partition_columns: tuple[str, ...] = ()
     making: Making = field(default_factory=Making)
     """What blocks get beside zone maps."""
+    spark_version: str = field(kw_only=True)
+    """Whose dates and instants these are: readers shift those of old writers."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -175,7 +173,7 @@ class _Writing:
         self.target, self.plan, self.key, self.next_block = target, plan, key, first_block
         self.partition: Partition = tuple(zip(target.partition_columns, partition, strict=True))
         self.making = target.making.at(self.partition)
-        self.schema = arrow_schema(target.schema)
+        self.schema = target.schema
         self.path = _new_path(self.partition)
         self.rows = 0
         self.unions: list[Words] = []
@@ -256,11 +254,11 @@ class _Writing:
         self._stream = location.filesystem.open_output_stream(location.path)
         self._writer = self._encodings(first).writer(self._stream, first.schema)
         # Without it a session may shift old dates: the values are Spark's own, in its calendar.
-        self._writer.add_key_value_metadata({"org.apache.spark.version": spark_version})
+        self._writer.add_key_value_metadata({"org.apache.spark.version": self.target.spark_version})
 
     def _encodings(self, sample: pa.Table) -> Encodings:
         """Chosen by the first block that this process meets: the others of the table will be much like it."""
-        key = (self.target.root, self.target.schema, self.target.min_size)
+        key = (self.target.root, str(self.schema), self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
             _chosen[key] = choose_encodings(sample)
@@ -303,11 +301,6 @@ def _changed() -> SidestepError:
 
 def _as(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
     return column if column.type == wanted.type else column.cast(wanted.type)
-
-
-def arrow_schema(schema: str) -> pa.Schema:
-    """The Arrow schema of columns in Spark's JSON: instants in UTC, whatever the session's zone."""
-    return to_arrow_schema(StructType.fromJson(json.loads(schema)), timezone="UTC")
 
 
 def _new_path(partition: Partition) -> str:

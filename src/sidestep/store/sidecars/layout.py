@@ -21,18 +21,10 @@ from sidestep.store.location import Location, list_names, open_file, write_addre
 from sidestep.workload.features.feature_set import FeatureSet
 
 FORMAT = 1
-
-
 MIN_SIZE = 20_000
 """The least number of rows per block if no one says otherwise: the file is hardly larger than with big row groups."""
-
-
 UNIT_ROWS = 4_000_000
-
-
 FILE_BYTES = 128 << 20
-
-
 _NAME = re.compile(r"_layout-(\d{8,})-[0-9a-f]{32}\.json")
 
 

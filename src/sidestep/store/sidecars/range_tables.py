@@ -14,7 +14,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
 from sidestep.store.location import Location, list_files, open_file, write_addressed
-from sidestep.synopsis.build import Asked
+from sidestep.synopsis.build import AskedRanges
 from sidestep.synopsis.grt.encoding import table_of_parts
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipes
@@ -85,7 +85,7 @@ def with_range_tables(
     blocks: Sequence[pa.Table],
     columns: Mapping[str, DataType],
     recipes: Recipes,
-    asked: Asked | None = None,
+    asked: AskedRanges | None = None,
 ) -> list[pa.Table]:
     """Index rows whose parts have become bits, by tables made of them and put into the index folder.
 

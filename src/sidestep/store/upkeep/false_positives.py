@@ -36,8 +36,6 @@ from sidestep.synopsis.values.forms import Form, Mask
 from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 MOST_VALUES = 64
-
-
 DOUBLED, NOTABLE = 2.0, 0.02
 """A rebuild is advised when the rate has become so many times as large, and larger by at least so much."""
 
@@ -103,8 +101,6 @@ def pass_rate(filters: BlockFilters, among: Mask) -> float:
 
 
 FORMAT = 1
-
-
 _NAME = re.compile(r"_estimates-(\d{8,})-[0-9a-f]{32}\.json")
 
 

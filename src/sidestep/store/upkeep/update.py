@@ -29,7 +29,7 @@ from sidestep.store.parquet.blocks import block_summaries
 from sidestep.store.parquet.scan import Sources
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.upkeep.compact import append_blocks, compact
-from sidestep.synopsis.build import Asked, Making
+from sidestep.synopsis.build import AskedRanges, Making
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.forms import stored_form
@@ -54,8 +54,6 @@ def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[Data
 
 Summaries = Iterable[pa.Table | DamagedFile | None]
 """The index rows of files, in any order: a table each, an error for a damaged one, None for one that changed."""
-
-
 Summarize = Callable[[Sequence[DataFile], Making], Summaries]
 """Reads files, and makes of their blocks what it is told to."""
 
@@ -68,7 +66,7 @@ def update_index(
     *,
     recipes: Recipes | None = None,
     rates: Mapping[str, float] | None = None,
-    asked: Asked | None = None,
+    asked: AskedRanges | None = None,
     rebuild: bool = False,
 ) -> TableIndex:
     """Index what is missing and return the new view. Damaged files are left out, with a warning each.
@@ -108,7 +106,7 @@ def planned(
     index: TableIndex,
     columns: Mapping[str, DataType],
     recipes: Recipes | None = None,
-    asked: Asked | None = None,
+    asked: AskedRanges | None = None,
     *,
     rebuild: bool = False,
 ) -> Making:
@@ -165,8 +163,6 @@ def summarize_here(
 
 LOCAL_TICK = 100
 """Milliseconds. Kernels stamp files once per timer interrupt (up to 10 ms); the rest is margin."""
-
-
 COARSE_TICK = 2_000
 """Milliseconds: remote stores, and file systems that keep whole (FAT: even) seconds."""
 

@@ -37,12 +37,8 @@ from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 _CHUNK = 1 << 15
 """Blocks at a time: what is read and written for them stays in the processor's cache."""
-
-
 _MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
 """All partitions together start with about so many ranges, as long as each has sixteen; and with at most so many."""
-
-
 _FEW = 16
 
 NO_BITS = b""

@@ -89,8 +89,6 @@ def integrate(ranges: Sequence[CodeRanges]) -> CodeRanges:
 
 Users = list[int]
 """For each range, the partitions that use it, as bits."""
-
-
 MOST_COLUMNS = 4096
 """More partitions than this share bits with their neighbours while ranges are merged: costs are then nearly right."""
 

@@ -36,18 +36,10 @@ from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 
 Mask = npt.NDArray[np.bool_]
 """One truth value per block (or per whatever is being asked about)."""
-
-
 Ends = npt.NDArray[Any]
 """One end of the bounds of every block: 64-bit integers, doubles, or 32-bit ranks."""
-
-
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-
-
 WIDE_MIN, WIDE_MAX = -(2**127), 2**127 - 1
-
-
 End = TypeVar("End", int, float, bytes)
 
 

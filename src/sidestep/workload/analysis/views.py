@@ -25,8 +25,6 @@ from sidestep.workload.features.quality import Curve
 
 WIDTH, HEIGHT = 44, 10
 """Characters of a plot; each holds two by four dots."""
-
-
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
@@ -115,8 +113,6 @@ td.number, th.number { text-align: right; white-space: nowrap; } code { font-siz
 .note { background: #fff6df; padding: .4rem .8rem; } .plots { display: flex; flex-wrap: wrap; gap: 1rem; }
 .plot { width: 22rem; height: 19rem; } details { color: #5b6675; }
 """
-
-
 _DRAW = """
 for (const plot of document.querySelectorAll(".plot")) {
   const figure = JSON.parse(plot.dataset.figure);

@@ -175,11 +175,7 @@ def _of_iso(text: str) -> float:
 
 _NEXT = re.compile(r"""[;'"`]|--|/\*|\$[A-Za-z_]*\$""")
 """Where the meaning of the text may change; all before it is plain."""
-
-
 _RAW = re.compile(r"""(?<![A-Za-z0-9_])[rR]$""")
-
-
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
