@@ -35,7 +35,7 @@ test-fast: setup ## the tests that need no Spark
 
 .PHONY: test-tpc
 test-tpc: setup ## all queries of TPC-H and TPC-DS, on = off, at scale factor SF (1; long)
-	TPC_SF=$(or $(SF),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/test_tpch.py tests/spark/test_tpcds.py $(ARGS)
+	TPC_SF=$(or $(SF),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/soundness/test_tpch.py tests/spark/soundness/test_tpcds.py $(ARGS)
 
 .PHONY: lint
 lint: setup ## ruff: rules and formatting

@@ -16,7 +16,7 @@ from sidestep.predicate.nodes import And, Match, MatchKind, Opaque
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.types import INTEGER, LONG, STRING
 from sidestep.synopsis import Amount, Catalog, Mask, Synopsis, explain_skips, kept_blocks, zone_maps
-from tests.synopsis.test_zonemap import index_of
+from tests.synopsis.zones.test_zone_map import index_of
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ else:
 
 def killed(job: str, point: str, root: Path) -> None:
     """Run a job in a process of its own, which kills itself on the way, and everything that it had started."""
-    here = Path(__file__).resolve().parents[2]
+    here = Path(__file__).resolve().parents[3]
     environment = {**os.environ, "PYTHONPATH": f"{here / 'src'}{os.pathsep}{here}"}
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, job, point, str(root)],

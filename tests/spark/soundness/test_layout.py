@@ -24,8 +24,8 @@ from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.branches import answers, union
 from tests.spark.garbage import copy_with_garbage, skipped_blocks
 from tests.spark.generated import Generated, questions, tables
+from tests.spark.soundness.test_filters import asked_of, difference, trying
 from tests.spark.tables import switched_off
-from tests.spark.test_soundness import asked_of, difference, trying
 
 QUESTIONS = 10
 

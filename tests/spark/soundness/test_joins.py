@@ -13,9 +13,9 @@ import sidestep
 from sidestep.predicate.nodes import Predicate
 from tests.spark.generated import Generated, questions, tables
 from tests.spark.rendering import spark_sql
+from tests.spark.soundness.test_filters import Tally, trying
 from tests.spark.tables import data_files, rows_of, switched_off, with_only
 from tests.spark.tables import settings as spark_settings
-from tests.spark.test_soundness import Tally, trying
 
 BOTH_SIDES = ("INNER", "LEFT OUTER", "RIGHT OUTER", "FULL OUTER")
 JOINS = (*BOTH_SIDES, *BOTH_SIDES, "LEFT SEMI", "LEFT ANTI")

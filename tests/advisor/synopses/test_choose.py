@@ -28,8 +28,8 @@ from sidestep.store import TableIndex, compact, open_index, read_snapshot, statu
 from sidestep.synopsis import kept_blocks
 from sidestep.synopsis.recipe import KINDS, GroupRecipe, Recipe
 from sidestep.workload.table import ColumnUsage
+from tests.store.index.test_synopsis_columns import cases, many, write_blocks
 from tests.store.tables import write_parquet
-from tests.store.test_synopses import cases, many, write_blocks
 from tests.synopsis.tables import TYPES
 from tests.synopsis.test_soundness import opaque_value
 
