@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.zorder import ZOrder
+from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
 from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.organize.write import arrow_schema, write_on_spark
@@ -22,7 +23,7 @@ from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.index.index_file import index_folder
-from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget
 from sidestep.store.upkeep.compact import append_blocks
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.layout.order import sequence
 from sidestep.layout.vectors import Words, unite
-from sidestep.store.parquet.writer import FilePlan
 
 Ints = npt.NDArray[np.int32]
+
+
 GREATEST_ID = 2**31 - 1
 
 
@@ -174,3 +175,16 @@ def _files_of(sizes: npt.NDArray[np.int64], file_rows: int) -> list[tuple[int, i
             found.append((first, at, 1))
             first = at
     return [*found, (first, len(sizes), 1)] if first < len(sizes) else found
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What is to become one file."""
+
+    first_block: int
+    unit: str | None = None
+    """What the file is organized as; None says that it is not."""
+    groups: tuple[int, ...] | None = None
+    """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
+    ids: tuple[int, ...] | None = None
+    """The first block id of each of these groups; without, they follow each other from ``first_block`` on."""

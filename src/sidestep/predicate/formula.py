@@ -204,7 +204,7 @@ def columns_of_atom(atom: Atom) -> tuple[Column, ...]:
 def necessary_ranges(formula: Formula) -> dict[Column, IntervalSet]:
     """For each column that every way to make the formula hold restricts: the values it may have.
 
-    >>> from sidestep.predicate import INTEGER, compare, conjunction, disjunction, sql
+    >>> from sidestep.predicate import INTEGER, compare, conjunction, disjunction, normalize, sql
     >>> a, b = Column("a", INTEGER), Column("b", INTEGER)
     >>> both = disjunction(conjunction(compare(a, "=", 1), compare(b, "=", 2)), compare(a, "=", 7))
     >>> [sql(Within(column, ranges)) for column, ranges in necessary_ranges(normalize(both)).items()]

@@ -1,11 +1,7 @@
-"""Which row groups to read, said in a form that Parquet's own statistics can judge: ranges of block ids.
-
-When an induced predicate is also worth a condition over a scan, for Parquet's own statistics to use.
-"""
+"""Conditions over a scan that Parquet's own statistics can judge: ranges of block ids, and bounds that joins induce."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +10,6 @@ import numpy.typing as npt
 
 from sidestep.predicate.types import Kind
 from sidestep.prune.dips.induced import Bound
-from sidestep.spark.jvm.wire import packed_bits
 from sidestep.synopsis import Catalog, Mask
 
 MOST_RANGES = 16
@@ -45,11 +40,6 @@ class BlockFilter:
     """The exact ids, where the ranges hold others as well; else empty."""
     bytes: int
     """What the blocks to be read take on disk."""
-
-    def packed(self) -> str:
-        """In the form in which Java takes it."""
-        numbers = (base64.b64encode(each.astype("<i4").tobytes()).decode("ascii") for each in (self.ranges, self.ids))
-        return ":".join([packed_bits(self.files), *numbers, str(self.bytes)])
 
 
 def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter | None:

@@ -19,9 +19,10 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
 from sidestep.layout import cut
+from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
 from sidestep.spark.organize.write import arrow_schema
-from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, write_blocks
 
 SCHEMA = "a integer, s string"
 

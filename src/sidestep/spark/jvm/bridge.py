@@ -89,7 +89,7 @@ def _class_of(jvm: Any, classes: dict[str, Any], name: str) -> Any:
 
 
 def _compile(jvm: Any, name: str, loader: Any) -> Any:
-    source = importlib.resources.files("sidestep.spark").joinpath("java", f"{name}.java").read_text()
+    source = importlib.resources.files("sidestep.spark.jvm").joinpath("java", f"{name}.java").read_text()
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
     try:

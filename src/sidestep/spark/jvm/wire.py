@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sidestep.prune.conditions import BlockFilter
 from sidestep.synopsis import Mask
 
 
@@ -19,3 +20,9 @@ def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
 def packed_bits(mask: Mask) -> str:
     """A mask as base64 of its bits, the first one lowest."""
     return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+
+
+def packed_filter(blocks: BlockFilter) -> str:
+    """Which blocks to read: the bits of the files, the ranges of ids, the exact ids, and the bytes to be read."""
+    numbers = (base64.b64encode(ids.astype("<i4").tobytes()).decode("ascii") for ids in (blocks.ranges, blocks.ids))
+    return ":".join([packed_bits(blocks.files), *numbers, str(blocks.bytes)])

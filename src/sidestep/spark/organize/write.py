@@ -12,9 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, FilePlan, WrittenFile, write_blocks
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, write_blocks
 
 TOLD = pa.schema(
     [

@@ -16,7 +16,7 @@ from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_boun
 from sidestep.prune.dips.induced import Induced, Options, TableView, induced, join_columns
 from sidestep.prune.reuse import alike, kept_alike
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.jvm.wire import packed_bits
+from sidestep.spark.jvm.wire import packed_bits, packed_filter
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.synopsis import Catalog, Mask
 
@@ -167,7 +167,7 @@ def _answers(decided: Decisions) -> Iterator[str]:
         for decision in decisions:
             skipped, blocks = decision.skipped_files, decision.block_filter
             if skipped.any() or blocks is not None or bound:
-                parts += [decision.index.id, packed_bits(skipped), "" if blocks is None else blocks.packed()]
+                parts += [decision.index.id, packed_bits(skipped), "" if blocks is None else packed_filter(blocks)]
         if len(parts) > 1:
             yield "\t".join(parts)
         if bound:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from sidestep.errors import SidestepError
+from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.organize.featurize import with_words
@@ -22,7 +23,7 @@ from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import read, resolve
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import TableState, find_table, finish, read_state
-from sidestep.store.parquet.writer import FILE, GROUP, FilePlan
+from sidestep.store.parquet.writer import FILE, GROUP
 from sidestep.synopsis.recipe import Recipes
 
 SPAN = 64

@@ -23,6 +23,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructField, StructType
 
 from sidestep.errors import SidestepError
+from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
@@ -36,7 +37,7 @@ from sidestep.spark.table.state import TableState, find_table, finish, read_stat
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
 from sidestep.store.commit.transaction import with_retries
-from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, FilePlan, WrittenFile
+from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
 Change = Callable[[DataFrame, TableState], DataFrame]

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.layout import cut, to_bytes
+from sidestep.layout.placement import FilePlan
 from sidestep.layout.vectors import words_for
 from sidestep.predicate import DataType
 from sidestep.store.block_column import BLOCK
@@ -35,11 +36,19 @@ from sidestep.synopsis.build import Making, block_synopses
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""
+
+
 FILE = f"{RESERVED}file"
+
+
 GROUP = f"{RESERVED}group"
+
+
 _UNSAFE = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
 
+
 Words = npt.NDArray[np.uint64]
+
 
 _chosen: dict[tuple[str, str, int], Encodings] = {}
 
@@ -71,19 +80,6 @@ class BlockTarget:
     @property
     def partition_texts(self) -> tuple[str, ...]:
         return tuple(f"{RESERVED}p{number}" for number in range(len(self.partition_columns)))
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlan:
-    """What is to become one file."""
-
-    first_block: int
-    unit: str | None = None
-    """What the file is organized as; None says that it is not."""
-    groups: tuple[int, ...] | None = None
-    """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
-    ids: tuple[int, ...] | None = None
-    """The first block id of each of these groups; without, they follow each other from ``first_block`` on."""
 
 
 @dataclass(frozen=True, slots=True)
