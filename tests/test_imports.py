@@ -211,7 +211,10 @@ def test_the_architecture_shows_these_rooms():
         ("synopsis/zones/a.py", "from ...predicate.types import Kind\nfrom ..values import codes"),
         ("synopsis/a.py", "from sidestep.synopsis.grt.table import GlobalRangeTable"),
         ("synopsis/__init__.py", "from sidestep.synopsis.skip import kept_blocks"),
-        ("store/upkeep/a.py", "from sidestep.store.index.table_index import TableIndex\nfrom sidestep.store import location"),
+        (
+            "store/upkeep/a.py",
+            "from sidestep.store.index.table_index import TableIndex\nfrom sidestep.store import location",
+        ),
         ("spark/a.py", "import pyspark\nfrom sidestep.prune import explain"),
         ("spark/table/a.py", "from sidestep.spark.organize.write import write_on_spark"),
         ("cli/commands.py", "import sidestep\nfrom sidestep import SidestepError, explain"),

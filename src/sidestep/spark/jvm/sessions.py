@@ -1,15 +1,14 @@
-"""Jobs that work in a session of their own must leave the user's session the active one.
+"""Sessions and workers that jobs run in: the user's session stays active, and workers can import sidestep.
 
 Spark parses, and reads settings, in whichever session is active in a thread, and making a DataFrame from data makes its
 session active. A user whose active session is silently another one sets time zones and modes in vain.
-
-Spark's Python workers: which interpreter they run, and what it means if they cannot import sidestep.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -23,6 +22,10 @@ from sidestep.errors import SidestepError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_lock = threading.Lock()
+_interpreters: dict[SparkContext, tuple[int, str]] = {}
+"""For a context whose interpreter is changed: how many jobs want that now, and which it had before."""
 
 
 def leaves_session_active(
@@ -52,17 +55,27 @@ def leaves_session_active(
 def same_interpreter(context: SparkContext) -> Iterator[None]:
     """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep.
 
-    What a worker raised as a SidestepError is raised here as one.
+    What a worker raised as a SidestepError is raised here as one. Jobs may overlap: the first changes the interpreter
+    and the last puts it back, because a job that put it back alone would take it from those still running.
     """
-    before = context.pythonExec
-    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
+    changes = (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ
+    if changes:
+        with _lock:
+            jobs, before = _interpreters.get(context, (0, context.pythonExec))
+            _interpreters[context] = jobs + 1, before
+            context.pythonExec = sys.executable
     try:
         yield
     except PythonException as problem:
         raise worker_error(problem) or problem from problem
     finally:
-        context.pythonExec = before
+        if changes:
+            with _lock:
+                jobs, before = _interpreters.pop(context)
+                if jobs > 1:
+                    _interpreters[context] = jobs - 1, before
+                else:
+                    context.pythonExec = before
 
 
 def worker_error(problem: PythonException) -> SidestepError | None:
