@@ -8,28 +8,28 @@ import typer
 from rich.text import Text
 
 import sidestep
-from sidestep.cli.messages import job_progress, plain_messages
+from sidestep.cli.messages import plain_messages, progress
 from sidestep.cli.options import (
     LOCAL,
+    Budget,
     Conf,
+    Dialect,
     IndexDir,
     Json,
+    Log,
     Master,
+    Synopsis,
     TablePath,
     Tables,
     Verbose,
     app,
+    others,
     pairs,
+    recipe_text,
     session_for,
 )
 from sidestep.cli.show import console, print_json
 
-Log = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOG", help="A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
-    ),
-]
 By = Annotated[
     str | None,
     typer.Option(help="Lay out each value of this column or expression on its own: date_trunc('MONTH', day), say."),
@@ -45,9 +45,15 @@ Where = Annotated[str, typer.Option(help="The condition, in Spark SQL.")]
 def advise(
     log: Log,
     table: Annotated[
-        str,
-        typer.Option("--table", "-t", metavar="[NAME=]PATH", help="The table: its path, and what the log calls it."),
+        list[str],
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="[NAME=]PATH",
+            help="The table: its path, and what the log calls it. Repeated, others that the log names.",
+        ),
     ],
+    dialect: Dialect = None,
     by: By = None,
     num_features: NumFeatures = None,
     min_size: MinSize = None,
@@ -62,13 +68,15 @@ def advise(
     verbose: Verbose = False,
 ) -> None:
     """Estimate from a sample what the queries of a log would read under other layouts, without changing anything."""
-    name, path = _named(table)
-    with session_for(master, conf, verbose) as spark, job_progress("Estimating") as show:
+    (name, path), named = _named(table[0]), pairs("--table", table[1:])
+    with session_for(master, conf, verbose) as spark, progress("Estimating") as show:
         found = sidestep.advise(
             spark,
             log,
             path,
             name=name,
+            tables=named,
+            dialect=dialect,
             by=by,
             num_features=num_features,
             min_size=min_size,
@@ -91,6 +99,7 @@ def load(
         typer.Argument(metavar="TARGET", help="The folder for the result; without it, a Delta table is done in place."),
     ] = None,
     log: Annotated[str | None, typer.Option(metavar="LOG", help="The log of queries to lay the table out for.")] = None,
+    dialect: Dialect = None,
     features: Annotated[
         str | None, typer.Option(metavar="FILE", help="Features that `sidestep analyze --out` saved, instead of a log.")
     ] = None,
@@ -100,6 +109,8 @@ def load(
     order: Annotated[
         list[str] | None, typer.Option(help="Keep blocks narrow in this column; by default dates the log asks for.")
     ] = None,
+    synopsis: Synopsis = None,
+    budget: Budget = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -109,7 +120,7 @@ def load(
 ) -> None:
     """Lay a table out by its workload: rows that queries skip together come to lie together."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Laying out") as show:
+    with session_for(master, conf, verbose) as spark, progress("Laying out") as show:
         found = sidestep.load(
             spark,
             named.get(source, source),
@@ -117,10 +128,14 @@ def load(
             name=source if source in named else None,
             features=features,
             log=log,
+            tables=others(named, source),
+            dialect=dialect,
             by=by,
             num_features=num_features,
             min_size=min_size,
             order=order,
+            synopses=recipe_text(synopsis),
+            budget=budget,
             index_dir=index_dir,
             progress=show,
         )
@@ -131,6 +146,7 @@ def load(
 def append(
     table: TablePath,
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="Path of a Parquet folder or Delta table to add.")],
+    synopsis: Synopsis = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -140,9 +156,14 @@ def append(
 ) -> None:
     """Add rows to a table, in new blocks that can be skipped at once and wait to be organized."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Adding rows") as show:
+    with session_for(master, conf, verbose) as spark, progress("Adding rows") as show:
         found = sidestep.append(
-            spark, named.get(table, table), named.get(rows, rows), index_dir=index_dir, progress=show
+            spark,
+            named.get(table, table),
+            named.get(rows, rows),
+            synopses=recipe_text(synopsis),
+            index_dir=index_dir,
+            progress=show,
         )
     _tell(found, json)
 
@@ -160,7 +181,7 @@ def delete(
 ) -> None:
     """Delete the rows for which a condition is true, rewriting only the files that hold some."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Deleting rows") as show:
+    with session_for(master, conf, verbose) as spark, progress("Deleting rows") as show:
         found = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
     _tell(found, json)
 
@@ -181,7 +202,7 @@ def update(
 ) -> None:
     """Change the rows for which a condition is true, rewriting only the files that hold some."""
     named, values = pairs("--table", tables), pairs("--set", assignments)
-    with session_for(master, conf, verbose) as spark, job_progress("Changing rows") as show:
+    with session_for(master, conf, verbose) as spark, progress("Changing rows") as show:
         found = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
     _tell(found, json)
 
@@ -195,6 +216,7 @@ def optimize(
     by: By = None,
     where: Annotated[str | None, typer.Option(help="Only files that may hold rows with this condition.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Organize new rows however few they are.")] = False,
+    synopsis: Synopsis = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -204,7 +226,7 @@ def optimize(
 ) -> None:
     """Organize the rows that have come since a table was laid out; what is organized stays as it is."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Organizing") as show:
+    with session_for(master, conf, verbose) as spark, progress("Organizing") as show:
         found = sidestep.optimize(
             spark,
             named.get(table, table),
@@ -212,6 +234,7 @@ def optimize(
             by=by,
             where=where,
             all=every,
+            synopses=recipe_text(synopsis),
             index_dir=index_dir,
             progress=show,
         )

@@ -46,10 +46,10 @@ def files_that_may_match(spark: SparkSession, state: TableState, where: str) -> 
     (meaning,) = read_back(spark, [where], state.schema)
     if isinstance(meaning, str):
         return state.snapshot.files
-    return _kept(state, meaning)
+    return _files_kept(state, meaning)
 
 
-def _kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
+def _files_kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
     in_folders, index = state.snapshot.partition_columns, state.index
     used = {column.name: column.type for predicate in meaning for column in columns_of(predicate)}
     # A name that is a folder's for one and a file's for the other speaks of two things.

@@ -278,7 +278,8 @@ class TableIndex:
 
     def refreshed(self) -> TableIndex:
         """This view if the index has not changed since (one directory listing), else a new one."""
-        return self if index_names(self.folder) == self.names else open_folder(self.folder)
+        names = index_names(self.folder)
+        return self if names == self.names else open_folder(self.folder, names)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -292,10 +293,14 @@ def open_index(
     return open_folder(index_folder(locate(root), index_dir))
 
 
-def open_folder(folder: Location) -> TableIndex:
-    """Open all usable index files of a folder. Unusable ones are left out with one warning each."""
+def open_folder(folder: Location, names: Sequence[str] | None = None) -> TableIndex:
+    """Open all usable index files of a folder, which has those ``names`` if it was just listed.
+
+    Unusable ones are left out with one warning each.
+    """
+    listed = None if names is None else tuple(names)
     for _ in range(_ATTEMPTS):
-        names = index_names(folder)
+        names = index_names(folder) if listed is None else listed
         opened: list[IndexFile] = []
         keys: list[pa.Table] = []
         problems: list[str] = []
@@ -314,5 +319,5 @@ def open_folder(folder: Location) -> TableIndex:
                     warn_once(location.uri, problem)
             return TableIndex(folder, names, opened, map_blocks(keys), problems)
         except FileNotFoundError:
-            continue  # compacted away since it was listed: list again
+            listed = None  # compacted away since it was listed: list again
     raise SidestepError(f"The index in {folder.uri} keeps changing while it is being opened: try again.")
