@@ -83,7 +83,7 @@ def index(
                 new = step.total if step.unit == "files" else new
                 show(step)
 
-            found = sidestep.index(
+            indexed = sidestep.index(
                 spark,
                 path,
                 columns=column,
@@ -99,12 +99,12 @@ def index(
                 progress=count,
             )
         if json:
-            print_json(status_data(found))
+            print_json(status_data(indexed))
             return
         out = console()
         out.print(f"Indexed {new:,} file{'s' * (new != 1)}." if new else "Every file was indexed already.")
-        print_status(out, found, columns=False)
-        for note in found.notes:
+        print_status(out, indexed, columns=False)
+        for note in indexed.notes:
             out.print(Text(note))
 
 
@@ -119,11 +119,11 @@ def status(
     """Show how much of a table is indexed, what each column has, what that takes and what it is good for."""
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
-        found = sidestep.status(None, path, index_dir=index_dir)
+        state = sidestep.status(None, path, index_dir=index_dir)
         if json:
-            print_json(status_data(found))
+            print_json(status_data(state))
         else:
-            print_status(console(), found)
+            print_status(console(), state)
 
 
 @app.command()
@@ -140,11 +140,11 @@ def explain(
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
         _register(spark, named)
-        found = sidestep.explain(sql, spark)
+        explanation = sidestep.explain(sql, spark)
         if json:
-            print_json(found.to_dict())
+            print_json(explanation.to_dict())
         else:
-            console().print(found)
+            console().print(explanation)
 
 
 @app.command("sql")
@@ -222,7 +222,7 @@ def analyze(
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark:
         with progress(f"Analyzing {log}") as show:
-            found = sidestep.analyze(
+            analysis = sidestep.analyze(
                 spark,
                 log,
                 tables=named,
@@ -233,14 +233,14 @@ def analyze(
                 dialect=dialect,
                 progress=show,
             )
-        written = [str(path) for path in found.save_features(out)] if out else []
+        written = [str(path) for path in analysis.save_features(out)] if out else []
         if html:
-            found.save_html(html)
+            analysis.save_html(html)
             written.append(html)
         if json:
-            print_json({**found.to_dict(), "written": written})
+            print_json({**analysis.to_dict(), "written": written})
             return
-        console().print(found)
+        console().print(analysis)
         for path in written:
             console().print(Text(f"Wrote {path}", "bold"))
 

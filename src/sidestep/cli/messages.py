@@ -99,9 +99,9 @@ def _from_spark(text: str) -> str:
     'The column `b` is unknown (line 1, pos 7).'
     """
     message = text.strip().partition("\n== SQL")[0]
-    if found := re.search(r"\s*SQLSTATE: \w+(?:\s*\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+))?", message):
-        place = [number for number in found.groups() if number]
-        message = message[: found.start()].rstrip(".") + (f" (line {place[0]}, pos {place[1]})" if place else "") + "."
+    if state := re.search(r"\s*SQLSTATE: \w+(?:\s*\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+))?", message):
+        place = [number for number in state.groups() if number]
+        message = message[: state.start()].rstrip(".") + (f" (line {place[0]}, pos {place[1]})" if place else "") + "."
     else:
         message = message.partition("\n")[0]
     if not message or message.startswith("Exception thrown in awaitResult"):

@@ -79,10 +79,10 @@ def others(tables: dict[str, str], table: str) -> dict[str, str]:
 
 def pairs(option: str, values: list[str] | None) -> dict[str, str]:
     """The values of a repeatable ``NAME=VALUE`` option."""
-    found = {}
+    named = {}
     for value in values or ():
         name, equals, rest = value.partition("=")
         if not (name and equals and rest):
             raise typer.BadParameter(f"{value!r} is not of the form NAME=VALUE.", param_hint=option)
-        found[name] = rest
-    return found
+        named[name] = rest
+    return named

@@ -68,9 +68,9 @@ def advise(
     verbose: Verbose = False,
 ) -> None:
     """Estimate from a sample what the queries of a log would read under other layouts, without changing anything."""
-    (name, path), named = _named(table[0]), pairs("--table", table[1:])
+    (name, path), named = _name_and_path(table[0]), pairs("--table", table[1:])
     with session_for(master, conf, verbose) as spark, progress("Estimating") as show:
-        found = sidestep.advise(
+        advice = sidestep.advise(
             spark,
             log,
             path,
@@ -86,9 +86,9 @@ def advise(
             progress=show,
         )
     if json:
-        print_json(found.to_dict())
+        print_json(advice.to_dict())
     else:
-        console().print(found)
+        console().print(advice)
 
 
 @app.command()
@@ -121,7 +121,7 @@ def load(
     """Lay a table out by its workload: rows that queries skip together come to lie together."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, progress("Laying out") as show:
-        found = sidestep.load(
+        report = sidestep.load(
             spark,
             named.get(source, source),
             None if target is None else named.get(target, target),
@@ -139,7 +139,7 @@ def load(
             index_dir=index_dir,
             progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
@@ -157,7 +157,7 @@ def append(
     """Add rows to a table, in new blocks that can be skipped at once and wait to be organized."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, progress("Adding rows") as show:
-        found = sidestep.append(
+        report = sidestep.append(
             spark,
             named.get(table, table),
             named.get(rows, rows),
@@ -165,7 +165,7 @@ def append(
             index_dir=index_dir,
             progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
@@ -182,8 +182,8 @@ def delete(
     """Delete the rows for which a condition is true, rewriting only the files that hold some."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, progress("Deleting rows") as show:
-        found = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
-    _tell(found, json)
+        report = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
+    _print_report(report, json)
 
 
 @app.command()
@@ -203,8 +203,8 @@ def update(
     """Change the rows for which a condition is true, rewriting only the files that hold some."""
     named, values = pairs("--table", tables), pairs("--set", assignments)
     with session_for(master, conf, verbose) as spark, progress("Changing rows") as show:
-        found = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
-    _tell(found, json)
+        report = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
+    _print_report(report, json)
 
 
 @app.command()
@@ -227,7 +227,7 @@ def optimize(
     """Organize the rows that have come since a table was laid out; what is organized stays as it is."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, progress("Organizing") as show:
-        found = sidestep.optimize(
+        report = sidestep.optimize(
             spark,
             named.get(table, table),
             features=features,
@@ -238,7 +238,7 @@ def optimize(
             index_dir=index_dir,
             progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
@@ -255,22 +255,22 @@ def vacuum(
     """Delete files that no recent version of a table needs, and what interrupted jobs left."""
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
-        found = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
-    _tell(found, json)
+        report = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
+    _print_report(report, json)
 
 
-def _tell(
-    found: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
+def _print_report(
+    report: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
 ) -> None:
     if json:
-        print_json(found.to_dict())
+        print_json(report.to_dict())
     else:
-        console().print(Text(str(found)))
+        console().print(Text(str(report)))
 
 
-def _named(table: str) -> tuple[str | None, str]:
+def _name_and_path(table: str) -> tuple[str | None, str]:
     """
-    >>> _named("sales=/data/sales"), _named("/data/day=1/sales")
+    >>> _name_and_path("sales=/data/sales"), _name_and_path("/data/day=1/sales")
     (('sales', '/data/sales'), (None, '/data/day=1/sales'))
     """
     name, equals, path = table.partition("=")

@@ -46,7 +46,7 @@ many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 @pytest.fixture(autouse=True)
 def fresh_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_told", set())
+    monkeypatch.setattr(index_module, "_warned", set())
 
 
 def write_blocks(path: Path, blocks: Blocks, names: Sequence[str], proleptic: bool = True) -> None:

@@ -19,7 +19,7 @@ from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_uni
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.advise.source import Source, read_source
-from sidestep.spark.advise.study import SAMPLE_ROWS, study_of
+from sidestep.spark.advise.study import SAMPLE_ROWS, draw_study
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
@@ -82,7 +82,7 @@ def advise(
         workload = read_workload(spark, log, named, dialect)
         later = None if test_log is None else read_workload(spark, test_log, named, dialect)
     with watch.stage("sample"):
-        study = study_of(
+        study = draw_study(
             workload,
             called,
             source.rows,
@@ -137,12 +137,12 @@ def _split_log(
 
 def judged_queries(workload: Workload, table: str) -> list[Judged]:
     """The distinct scans of a table that a workload has, the most frequent ones."""
-    found: Counter[tuple[Formula, frozenset[str]]] = Counter()
+    counts: Counter[tuple[Formula, frozenset[str]]] = Counter()
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
-                found[all_of(normalize(predicate) for predicate in use.predicates), use.columns] += query.count
-    return [Judged(formula, columns, weight) for (formula, columns), weight in found.most_common(MOST_JUDGED)]
+                counts[all_of(normalize(predicate) for predicate in use.predicates), use.columns] += query.count
+    return [Judged(formula, columns, weight) for (formula, columns), weight in counts.most_common(MOST_JUDGED)]
 
 
 def _columns_of_filters(workload: Workload, table: str) -> frozenset[str]:
@@ -168,23 +168,23 @@ def _estimate_layouts(
             ("sorted", f"by {', '.join(first) or 'nothing'}", by_order(sample, first, block)),
             *(("z-order", f"on {text}", by_z_order(sample, named, block)) for text, named in curves.items()),
         ]
-        found: dict[str, tuple[Shares, str]] = {}
+        best: dict[str, tuple[Shares, str]] = {}
         for name, detail, blocks in layouts:
             shares = shares_read(sample, blocks, formulas)
-            if name not in found or _mean(shares, judged) < _mean(found[name][0], judged):
-                found[name] = shares, detail
+            if name not in best or _mean(shares, judged) < _mean(best[name][0], judged):
+                best[name] = shares, detail
         grouped = by_features(bucketed, words, choice.demands, choice.order, block)
         detail = f"{len(choice.features)} features, by {units}"
-        return found | {"sop": (shares_read(sample, grouped, formulas, features, words), detail)}
+        return best | {"sop": (shares_read(sample, grouped, formulas, features, words), detail)}
 
     everything = np.arange(len(study.drawn.sample))
     whole, half = shares_of(everything), shares_of(half_of(everything))
-    shares = {name: (without_bias(found, half[name][0]), detail) for name, (found, detail) in whole.items()}
+    shares = {name: (without_bias(each, half[name][0]), detail) for name, (each, detail) in whole.items()}
     if today is not None:
         shares["today"] = today
     return tuple(
-        Estimate(name, _mean(found, judged), _bytes(found, judged, study.drawn.widths), detail)
-        for name, (found, detail) in shares.items()
+        Estimate(name, _mean(each, judged), _bytes(each, judged, study.drawn.widths), detail)
+        for name, (each, detail) in shares.items()
     )
 
 

@@ -27,8 +27,8 @@ from sidestep.store.parquet.writer import FILE, GROUP
 from sidestep.synopsis.recipe import RecipeText
 
 SPAN = 64
-"""Block ids set aside for each task. A task that writes more uses its neighbour's as well: ids then repeat, which
-costs some skipping inside those files and nothing else."""
+"""Block ids reserved for each task. A task that writes more uses its neighbour's as well: ids then repeat, which costs
+some skipping inside those files and nothing else."""
 PLANS = 1_024
 """Tasks beyond this use the same ids again."""
 
@@ -55,7 +55,7 @@ def append(
     state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
     matched = match_columns(given, state.schema, root.uri)
     with watch.stage("write"):
-        written = write_on_spark(_number_rows(matched, state), state.target, _plan_files(state))
+        written = write_on_spark(_prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
     version = state.snapshot.version
     if written:
         # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
@@ -63,13 +63,12 @@ def append(
     return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
 
 
-def _number_rows(rows: DataFrame, state: TableState) -> DataFrame:
-    """The rows as the writer wants them: with feature vectors, and with the number of a file for each task."""
+def _prepare_rows(rows: DataFrame, state: TableState) -> DataFrame:
+    """The rows as the writer wants them: with feature vectors and the texts of partitions, by which they are sorted."""
     texts = with_partition_texts(with_words(rows, state.checked), state.target)
     if state.target.partition_columns:
         texts = texts.sortWithinPartitions(*state.target.partition_texts)
-    number = f.pmod(f.spark_partition_id(), f.lit(PLANS)).cast("int")
-    return texts.withColumn(FILE, number).withColumn(GROUP, f.lit(0))
+    return texts.withColumns({FILE: f.lit(0), GROUP: f.lit(0)})
 
 
 def _plan_files(state: TableState) -> list[FilePlan]:
@@ -98,10 +97,10 @@ def _match_column(wanted: StructField, given: StructField | None, what: str) -> 
             f"Column {wanted.name} of {what} is {wanted.dataType.simpleString()}, and the rows have "
             f"{given.dataType.simpleString()}: cast it."
         )
-    return required(f.col(name_text(wanted.name)), wanted, what)
+    return not_null(f.col(name_text(wanted.name)), wanted, what)
 
 
-def required(value: Column, field: StructField, what: str) -> Column:
+def not_null(value: Column, field: StructField, what: str) -> Column:
     """The value, or an error where it is NULL and the column must not be."""
     if field.nullable:
         return value

@@ -116,7 +116,7 @@ def optimize(
     anew = by is not None and by != state.spec.by
     spec = replace(state.spec, by=by) if anew else state.spec
     if spec.by is not None:
-        unit_expression(from_snapshot(quiet, state.limited(())), spec.by)
+        unit_expression(from_snapshot(quiet, state.only(())), spec.by)
     if where is not None:
         check_condition(quiet, state, where)
     spec = replace(spec, features=state.features_id) if given is not None else spec
@@ -216,7 +216,7 @@ def worthwhile(counts: Sequence[int], enough: int) -> bool:
 
 
 def _rows_by_unit(spark: SparkSession, state: TableState, files: Sequence[DataFile]) -> list[int]:
-    rows = from_snapshot(spark, state.limited(files))
+    rows = from_snapshot(spark, state.only(files))
     keys = [f.col(name_text(name)) for name in state.snapshot.partition_columns]
     keys += [unit_expression(rows, state.spec.by)] if state.spec.by is not None else []
     return [int(row["count"]) for row in rows.groupBy(*keys).count().collect()]
@@ -245,7 +245,7 @@ def _organize_batch(
         return None
     organized, commit = organize_files(
         state,
-        from_snapshot(spark, state.limited(held)).drop(BLOCK),
+        from_snapshot(spark, state.only(held)).drop(BLOCK),
         held,
         source_bytes=sum(file.size for file in held),
         operation="OPTIMIZE",

@@ -76,8 +76,8 @@ class LoadReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return found | {
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields | {
             "spec": asdict(self.spec),
             "features": list(self.features),
             "left_out": [{"feature": str(one.feature), "reason": one.reason} for one in self.left_out],

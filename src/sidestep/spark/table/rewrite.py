@@ -6,9 +6,8 @@ maps and union vector worked out from the rows that are now in it. Files of othe
 cut into blocks in the order in which they lie. Rows for which the condition is NULL are left as they are.
 
 A file keeps its unit. An update of what units are told apart by may leave a row in a unit that is not its own: that
-costs some skipping, never an answer, since blocks are judged by what is in them.
-
-The values that an update sets, stored as Spark's own UPDATE would store them.
+costs some skipping, never an answer, since blocks are judged by what is in them. The values that an update sets are
+stored as Spark's own UPDATE would store them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.table.append import plain, required
+from sidestep.spark.table.append import not_null, plain
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
@@ -60,10 +59,10 @@ def delete(
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
-    def unmatched(rows: DataFrame, state: TableState) -> DataFrame:
+    def keep_unmatched(rows: DataFrame, state: TableState) -> DataFrame:
         return rows.where(~f.col(MATCHES))
 
-    return with_retries(lambda: _rewrite("delete", spark, root, where, unmatched, index_dir, watch))
+    return with_retries(lambda: _rewrite("delete", spark, root, where, keep_unmatched, index_dir, watch))
 
 
 @leaves_session_active
@@ -86,13 +85,13 @@ def update(
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
-    def changed(rows: DataFrame, state: TableState) -> DataFrame:
+    def assign(rows: DataFrame, state: TableState) -> DataFrame:
         new = assigned_values(rows, set, state.schema, root.uri)
         return rows.withColumns(
             {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
         )
 
-    return with_retries(lambda: _rewrite("update", spark, root, where, changed, index_dir, watch))
+    return with_retries(lambda: _rewrite("update", spark, root, where, assign, index_dir, watch))
 
 
 def _rewrite(
@@ -108,7 +107,7 @@ def _rewrite(
     state = open_table(quiet, root, index_dir)
     check_condition(quiet, state, where)
     # Refuses bad expressions before any work.
-    change(_with_matches(from_snapshot(quiet, state.limited(())), where), state)
+    change(_with_matches(from_snapshot(quiet, state.only(())), where), state)
     with watch.stage("find files"):
         looked_at = files_that_may_match(quiet, state, where)
         matching = files_that_match(quiet, state, looked_at, where)
@@ -134,7 +133,7 @@ def _write_files(
     spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: Change
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
-    snapshot = state.limited(tuple(files.values()))
+    snapshot = state.only(tuple(files.values()))
     rows = with_path(from_snapshot(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
     # Before anything is changed: a condition sees the row as it was.
     rows = _with_matches(rows, where)
@@ -191,7 +190,7 @@ def assigned_values(rows: DataFrame, set: Mapping[str, str], schema: StructType,
             f"{what} has no column {', '.join(unknown)}; it has {', '.join(schema.names)}. Names are case-sensitive."
         )
     fields = {name: schema[name] for name in set}
-    return {name: required(_as_stored(rows, set[name], field, what), field, what) for name, field in fields.items()}
+    return {name: not_null(_as_stored(rows, set[name], field, what), field, what) for name, field in fields.items()}
 
 
 def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:

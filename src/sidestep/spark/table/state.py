@@ -84,7 +84,7 @@ class TableState:
             )
         return first
 
-    def limited(self, files: Sequence[DataFile]) -> Snapshot:
+    def only(self, files: Sequence[DataFile]) -> Snapshot:
         """The snapshot with these of its files alone."""
         return replace(self.snapshot, files=tuple(files), whole=False)
 

@@ -134,10 +134,8 @@ def merge(
             table = table.append_column(f"part:{name}", texts.take(pa.array(blocks.file_of_block[kept])))
     columns = index.columns
     for name, type in columns.items():
-        found = index.stored_arrays(name, type)
-        if found is not None:
-            for column, array in found.items():
-                table = table.append_column(column, array.take(where))
+        for column, array in (index.stored_arrays(name, type) or {}).items():
+            table = table.append_column(column, array.take(where))
     reader = index.reader(recipes)
     for name in (name for name in columns if name in reader.recipes):
         for kind in KINDS:
