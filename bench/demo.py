@@ -28,7 +28,7 @@ from bench.denorm import NAME, TEMPLATES, random_queries
 from bench.denorm_data import make_denorm
 from bench.harness import Race, race
 from bench.tpch import DATA
-from sidestep.cli.messages import job_progress
+from sidestep.cli.messages import progress
 from sidestep.cli.session import spark_session
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
             advice = sidestep.advise(spark, str(log), str(source), name=NAME, num_features=FEATURES, min_size=MIN_SIZE)
         out.print(advice)
         _title(out, "3. Lay the table out", "sidestep load")
-        with job_progress("Laying out") as show:
+        with progress("Laying out") as show:
             report = sidestep.load(
                 spark,
                 str(source),

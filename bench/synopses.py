@@ -93,7 +93,8 @@ def tpch(spark: SparkSession, console: Console, args: argparse.Namespace) -> dic
                 footers = variant != READ
                 snapshot = read_snapshot(path)
                 types = collect.column_types(spark, snapshot, path, columns[table])
-                collect.index_snapshot(spark, snapshot, types, index_dir=where, footers=footers, recipes=recipes)
+                opened = open_index(path, where)
+                collect.index_snapshot(spark, snapshot, types, opened, footers=footers, recipes=recipes)
 
     try:
         variants = [ZONES, READ, *RECIPES, DEFAULT]

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import inspect
 import re
+import types
+import typing
+from collections import defaultdict
 
 import sidestep
 
 PUBLIC = [
     "Advice",
+    "Amounts",
+    "Conflict",
+    "DamagedFile",
+    "Enabled",
+    "Estimate",
     "Explanation",
+    "Failure",
+    "Feature",
+    "FeatureSet",
     "IndexStatus",
+    "LayoutChoice",
     "LoadReport",
     "LogAnalysis",
     "Metrics",
     "OptimizeReport",
+    "Progress",
+    "Reason",
     "Recorder",
+    "ScanMetrics",
+    "ScanReport",
     "SidestepError",
     "SidestepWarning",
+    "Stage",
     "Step",
+    "SynopsesStatus",
+    "TableAnalysis",
+    "TableNotFound",
+    "UnsupportedTable",
     "VacuumReport",
     "WriteReport",
     "__version__",
@@ -40,6 +61,37 @@ PUBLIC = [
     "update",
     "vacuum",
 ]
+WRITE = ["index_dir", "progress"]
+PARAMETERS = {
+    "advise": [
+        "spark", "log", "table", "name", "tables", "dialect", "by", "num_features", "min_size", "sample_rows",
+        "test_log", *WRITE,
+    ],
+    "analyze": [
+        "spark", "log", "tables", "num_features", "threshold", "dates", "negations", "dialect", "miner", "progress",
+    ],
+    "append": ["spark", "table", "rows", "synopses", *WRITE],
+    "delete": ["spark", "table", "where", *WRITE],
+    "disable": ["spark"],
+    "enable": ["spark", "index_dir", "record", "induced"],
+    "explain": ["query", "spark"],
+    "index": [
+        "spark", "table", "columns", "footers", "synopses", "budget", "log", "name", "tables", "dialect", "rebuild",
+        *WRITE,
+    ],
+    "load": [
+        "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
+        "order", "unit_rows", "file_bytes", "synopses", "budget", *WRITE,
+    ],
+    "metrics": ["df"],
+    "optimize": ["spark", "table", "features", "by", "where", "all", "enough", "synopses", *WRITE],
+    "read": ["spark", "table", "version"],
+    "record": ["spark", "path"],
+    "stable": ["function", "version"],
+    "status": ["spark", "table", "index_dir"],
+    "update": ["spark", "table", "set", "where", *WRITE],
+    "vacuum": ["table", "hours", "dry_run", "force", "index_dir"],
+}  # fmt: skip
 
 
 def test_the_public_names_are_these():
@@ -54,3 +106,28 @@ def test_every_public_name_exists_and_says_what_it_is():
 
 def test_the_version_has_three_parts():
     assert re.fullmatch(r"\d+\.\d+\.\d+([a-z]+\d+)?", sidestep.__version__)
+
+
+def functions():
+    return {name: getattr(sidestep, name) for name in sidestep.__all__ if inspect.isfunction(getattr(sidestep, name))}
+
+
+def test_parameters_are_these():
+    assert {name: list(inspect.signature(made).parameters) for name, made in functions().items()} == PARAMETERS
+
+
+def test_parameters_of_one_name_have_one_type():
+    """Whether a parameter may be left out is the function's own business: None is left out of the comparison."""
+    kinds: dict[str, dict[object, list[str]]] = defaultdict(dict)
+    for name, made in functions().items():
+        hints = typing.get_type_hints(made)
+        for parameter in PARAMETERS[name]:
+            kinds[parameter].setdefault(_without_none(hints[parameter]), []).append(name)
+    differ = {parameter: found for parameter, found in kinds.items() if len(found) > 1}
+    assert differ.keys() <= {"version"}, f"a table has a version, and a function another: {differ}"
+
+
+def _without_none(kind):
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return frozenset(typing.get_args(kind)) - {type(None)}
+    return frozenset({kind})

@@ -7,15 +7,20 @@
 """
 
 from sidestep._version import __version__
-from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.prune import Explanation
+from sidestep.advisor.layouts.advice import Advice, Estimate
+from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarning, TableNotFound, UnsupportedTable
+from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark import (
-    Advice,
+    Enabled,
     LoadReport,
     LogAnalysis,
     Metrics,
     OptimizeReport,
+    Progress,
     Recorder,
+    ScanMetrics,
+    Stage,
     Step,
     WriteReport,
     advise,
@@ -35,21 +40,40 @@ from sidestep.spark import (
     status,
     update,
 )
-from sidestep.store import IndexStatus
+from sidestep.store.upkeep.status import IndexStatus, SynopsesStatus
 from sidestep.store.upkeep.vacuum import VacuumReport, vacuum
+from sidestep.workload import Failure, Feature, FeatureSet, TableAnalysis
 
 __all__ = [
     "Advice",
+    "Amounts",
+    "Conflict",
+    "DamagedFile",
+    "Enabled",
+    "Estimate",
     "Explanation",
+    "Failure",
+    "Feature",
+    "FeatureSet",
     "IndexStatus",
+    "LayoutChoice",
     "LoadReport",
     "LogAnalysis",
     "Metrics",
     "OptimizeReport",
+    "Progress",
+    "Reason",
     "Recorder",
+    "ScanMetrics",
+    "ScanReport",
     "SidestepError",
     "SidestepWarning",
+    "Stage",
     "Step",
+    "SynopsesStatus",
+    "TableAnalysis",
+    "TableNotFound",
+    "UnsupportedTable",
     "VacuumReport",
     "WriteReport",
     "__version__",

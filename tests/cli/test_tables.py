@@ -80,3 +80,31 @@ def test_mistakes_are_sentences(source):
     folder, log = source
     assert "target" in run("load", folder, "--log", log, code=1)
     assert "Error" in run("load", folder, folder.with_name("x"), "--log", log, code=1), "the log calls it shop"
+
+
+def test_a_load_gives_synopses_by_name_or_within_a_budget(source, tmp_path):
+    folder, _ = source
+    named = ("--synopsis", "id=range-set:4", "--synopsis", "price=bloom:64", "--min-size", 50, "--json")
+    data = json.loads(run("load", folder, tmp_path / "named", *named))
+    assert data["synopses"] == {"id": {"range_set": 4}, "price": {"bloom": 64}}
+    again = json.loads(run("load", tmp_path / "named", "--synopsis", "price=none", "--json"))
+    assert again["synopses"] == {"id": {"range_set": 4}}, "what is not named stays"
+    spent = json.loads(run("load", folder, tmp_path / "spent", "--budget", "4kB", "--min-size", 50, "--json"))
+    assert spent["notes"][0].startswith("There is no log")
+    assert "There is no column nope" in run("load", folder, tmp_path / "x", "--synopsis", "nope=bloom", code=1)
+
+
+def test_a_log_in_another_dialect_that_names_other_tables(source, tmp_path):
+    folder, _ = source
+    log = tmp_path / "log.sql"
+    joined = "SELECT TOP 5 [s].[price] FROM shop s JOIN [more] m ON s.id = m.id WHERE [s].[kind] = 'k1'"
+    log.write_text(";\n".join([joined] * 30))
+    options = ("--dialect", "tsql", "--min-size", 50, "--json")
+    advice = json.loads(run("advise", log, "-t", f"shop={folder}", "-t", f"more={folder}", *options))
+    assert (advice["table"], advice["queries"]) == ("shop", 30)
+    tables = ("-t", f"shop={folder}", "-t", f"more={folder}")
+    data = json.loads(run("load", "shop", tmp_path / "out", *tables, "--log", log, *options))
+    assert any("k1" in feature for feature in data["features"])
+    assert "could not be used" not in run(
+        "index", "shop", *tables, "--log", log, "--dialect", "tsql", "--index-dir", tmp_path
+    )

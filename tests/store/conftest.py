@@ -12,7 +12,7 @@ from tests.store.tables import write_parquet
 
 @pytest.fixture(autouse=True)
 def fresh_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_told", set())
+    monkeypatch.setattr(index_module, "_warned", set())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG, STRING, parse_type
-from sidestep.synopsis.recipe import LEAST, LIMITS, Recipe, bytes_of, recipe_text, wished
+from sidestep.synopsis.recipe import LEAST, LIMITS, Recipe, bytes_of, parse_recipes, recipe_text
 
 COLUMNS = {"id": LONG, "name": STRING, "tags": parse_type("array<int>")}
 
@@ -25,7 +25,7 @@ COLUMNS = {"id": LONG, "name": STRING, "tags": parse_type("array<int>")}
     ],
 )
 def test_wishes(wish, found):
-    assert wished(wish, COLUMNS) == found
+    assert parse_recipes(wish, COLUMNS) == found
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_wishes(wish, found):
 )
 def test_what_is_not_understood_is_said(wish, said):
     with pytest.raises(SidestepError, match=said):
-        wished(wish, COLUMNS)
+        parse_recipes(wish, COLUMNS)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(LEAST)), st.integers(2, 4096), max_size=4))
 def test_texts_of_recipes_are_read_back(sizes):
     sizes = {kind: max(LEAST[kind], min(size, LIMITS[kind])) for kind, size in sizes.items()}
     recipe = Recipe(**{kind.replace("-", "_"): size for kind, size in sizes.items()})
-    assert wished({"id": recipe_text(recipe)}, COLUMNS) == {"id": recipe}
+    assert parse_recipes({"id": recipe_text(recipe)}, COLUMNS) == {"id": recipe}
 
 
 @pytest.mark.parametrize(

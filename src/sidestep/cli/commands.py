@@ -15,16 +15,22 @@ import sidestep
 from sidestep.cli.messages import plain_messages, progress, query_progress
 from sidestep.cli.options import (
     LOCAL,
+    Budget,
     Conf,
+    Dialect,
     IndexDir,
     Json,
+    Log,
     Master,
     Query,
+    Synopsis,
     TablePath,
     Tables,
     Verbose,
     app,
+    others,
     pairs,
+    recipe_text,
     session_for,
 )
 from sidestep.cli.show import console, print_json, print_rows, print_status, reads_table, scans_read, status_data
@@ -54,19 +60,10 @@ def index(
     footers: Annotated[
         bool, typer.Option(help="Trust the statistics in Parquet footers where their writer is known to be right.")
     ] = True,
-    synopsis: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[COLUMN=]KIND[:SIZE]",
-            help="What a column gets, or without one every column: range-set, gap-histogram, bloom, grt, none; "
-            "several with + between. Repeatable, or with commas.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
-    ] = None,
+    synopsis: Synopsis = None,
+    budget: Budget = None,
     log: Annotated[str | None, typer.Option(metavar="LOG", help="Choose synopses for the queries of this log.")] = None,
+    dialect: Dialect = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Choose and make everything anew, of all files.")] = False,
     tables: Tables = None,
     master: Master = LOCAL,
@@ -79,34 +76,35 @@ def index(
     path = named.get(table, table)
     with session_for(master, conf, verbose) as spark:
         new = 0
-        with progress(f"Indexing {path}", "files") as show:
+        with progress(f"Indexing {path}") as show:
 
-            def count(done: int, total: int) -> None:
+            def count(step: sidestep.Step) -> None:
                 nonlocal new
-                new = total
-                show(done, total)
+                new = step.total if step.unit == "files" else new
+                show(step)
 
-            found = sidestep.index(
+            indexed = sidestep.index(
                 spark,
                 path,
                 columns=column,
                 index_dir=index_dir,
                 footers=footers,
-                synopses=",".join(synopsis) if synopsis else None,
+                synopses=recipe_text(synopsis),
                 budget=budget,
                 log=log,
                 name=table if table in named else None,
-                tables={name: other for name, other in named.items() if name != table},
+                tables=others(named, table),
+                dialect=dialect,
                 rebuild=rebuild,
                 progress=count,
             )
         if json:
-            print_json(status_data(found))
+            print_json(status_data(indexed))
             return
         out = console()
         out.print(f"Indexed {new:,} file{'s' * (new != 1)}." if new else "Every file was indexed already.")
-        print_status(out, found, columns=False)
-        for note in found.notes:
+        print_status(out, indexed, columns=False)
+        for note in indexed.notes:
             out.print(Text(note))
 
 
@@ -121,11 +119,11 @@ def status(
     """Show how much of a table is indexed, what each column has, what that takes and what it is good for."""
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
-        found = sidestep.status(None, path, index_dir=index_dir)
+        state = sidestep.status(None, path, index_dir=index_dir)
         if json:
-            print_json(status_data(found))
+            print_json(status_data(state))
         else:
-            print_status(console(), found)
+            print_status(console(), state)
 
 
 @app.command()
@@ -142,11 +140,11 @@ def explain(
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
         _register(spark, named)
-        found = sidestep.explain(sql, spark)
+        explanation = sidestep.explain(sql, spark)
         if json:
-            print_json(found.to_dict())
+            print_json(explanation.to_dict())
         else:
-            console().print(found)
+            console().print(explanation)
 
 
 @app.command("sql")
@@ -201,12 +199,7 @@ def run_sql(
 
 @app.command()
 def analyze(
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG", help="A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
-        ),
-    ],
+    log: Log,
     tables: Tables = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Save the features here.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Save the report as a page here.")] = None,
@@ -219,9 +212,7 @@ def analyze(
     ] = None,
     dates: Annotated[bool, typer.Option("--dates", help="Let predicates on dates and times become features.")] = False,
     negations: Annotated[bool, typer.Option("--negations", help="Let negations become features.")] = False,
-    dialect: Annotated[
-        str | None, typer.Option(help="The SQL of the log, if not Spark's: postgres, snowflake, … (needs sqlglot).")
-    ] = None,
+    dialect: Dialect = None,
     master: Master = LOCAL,
     conf: Conf = None,
     json: Json = False,
@@ -230,8 +221,8 @@ def analyze(
     """Find what the queries of a log have in common: features of each table, and how well they serve."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark:
-        with progress(f"Analyzing {log}"):
-            found = sidestep.analyze(
+        with progress(f"Analyzing {log}") as show:
+            analysis = sidestep.analyze(
                 spark,
                 log,
                 tables=named,
@@ -240,15 +231,16 @@ def analyze(
                 dates=dates,
                 negations=negations,
                 dialect=dialect,
+                progress=show,
             )
-        written = [str(path) for path in found.save_features(out)] if out else []
+        written = [str(path) for path in analysis.save_features(out)] if out else []
         if html:
-            found.save_html(html)
+            analysis.save_html(html)
             written.append(html)
         if json:
-            print_json({**found.to_dict(), "written": written})
+            print_json({**analysis.to_dict(), "written": written})
             return
-        console().print(found)
+        console().print(analysis)
         for path in written:
             console().print(Text(f"Wrote {path}", "bold"))
 

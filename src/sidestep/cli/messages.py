@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -17,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 import sidestep
 from sidestep import SidestepError, SidestepWarning
@@ -98,9 +99,9 @@ def _from_spark(text: str) -> str:
     'The column `b` is unknown (line 1, pos 7).'
     """
     message = text.strip().partition("\n== SQL")[0]
-    if found := re.search(r"\s*SQLSTATE: \w+(?:\s*\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+))?", message):
-        place = [number for number in found.groups() if number]
-        message = message[: found.start()].rstrip(".") + (f" (line {place[0]}, pos {place[1]})" if place else "") + "."
+    if state := re.search(r"\s*SQLSTATE: \w+(?:\s*\(line (\d+), pos (\d+)\)|; line (\d+) pos (\d+))?", message):
+        place = [number for number in state.groups() if number]
+        message = message[: state.start()].rstrip(".") + (f" (line {place[0]}, pos {place[1]})" if place else "") + "."
     else:
         message = message.partition("\n")[0]
     if not message or message.startswith("Exception thrown in awaitResult"):
@@ -140,28 +141,18 @@ class _Sentences(logging.Handler):
 
 
 @contextmanager
-def progress(text: str, thing: str = "") -> Iterator[Callable[[int, int], None]]:
-    """A bar while the block runs, told (done, in all) by the function it gives; it leaves no trace."""
-    count = (MofNCompleteColumn(separator=" of "), TextColumn(thing)) if thing else ()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(40), *count, TimeElapsedColumn())
-    console = Console(stderr=True)
-    # Where nobody watches, rich would still print an empty line for each bar.
-    with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as bar:
-        task: TaskID = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def job_progress(text: str) -> Iterator[Callable[[sidestep.Step], None]]:
-    """A bar for the stage of a job that runs, with rows, rate and time left; a line for each that is over."""
+def progress(text: str) -> Iterator[sidestep.Progress]:
+    """A bar while the block runs, which shows the steps that it is told of; it leaves no trace."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[how]}"))
+    # Where nobody watches, rich would still print an empty line for each bar.
     with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as bar:
         task: TaskID = bar.add_task(text, total=None, how="")
 
         def show(step: sidestep.Step) -> None:
             known = {"completed": step.done, "total": step.total} if step.total else {"completed": 0, "total": None}
-            bar.update(task, description=f"{text}: {step.stage}", how=step_text(step), **known)
+            stage = f"{text}: {step.stage}" if step.stage else text
+            bar.update(task, description=stage, how=step_text(step), **known)
 
         yield show
 
@@ -173,25 +164,28 @@ def step_text(step: sidestep.Step) -> str:
     '250,000 of 1,000,000 rows, 50,000 a second, 15 s left'
     >>> step_text(sidestep.Step("commit", 0, 0, 1.2))
     '1 s'
+    >>> step_text(sidestep.Step("collect", 0, 16, 1.2, "files"))
+    '0 of 16 files'
     """
     if not step.total:
         return f"{step.seconds:.0f} s"
     left = "" if step.seconds_left is None else f", {step.rate:,.0f} a second, {step.seconds_left:.0f} s left"
-    return f"{step.done:,} of {step.total:,} rows{left}"
+    return f"{step.done:,} of {step.total:,} {step.unit}{left}"
 
 
 @contextmanager
 def query_progress(spark: SparkSession) -> Iterator[None]:
     """A bar of the tasks of the stages that run while the block does."""
-    tracker, over = spark.sparkContext.statusTracker(), threading.Event()
+    tracker, over, started = spark.sparkContext.statusTracker(), threading.Event(), time.monotonic()
 
-    def watch(show: Callable[[int, int], None]) -> None:
+    def watch(show: sidestep.Progress) -> None:
         while not over.wait(0.2):
             stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
             if stages:
-                show(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+                done, total = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+                show(sidestep.Step("", done, total, time.monotonic() - started, "tasks"))
 
-    with progress("Running the query", "tasks") as show:
+    with progress("Running the query") as show:
         thread = threading.Thread(target=watch, args=(show,), daemon=True)
         thread.start()
         try:

@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+LOG_HELP = "A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
 TablePath = Annotated[
     str, typer.Argument(metavar="TABLE", help="Path of a Parquet folder or Delta table, or a name given with --table.")
 ]
@@ -33,6 +34,22 @@ Master = Annotated[str, typer.Option(help="Where Spark runs.")]
 Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark. Repeatable.")]
 IndexDir = Annotated[
     str | None, typer.Option(help="Folder of the indexes, if they are not in the tables' own _sidestep folders.")
+]
+Log = Annotated[str, typer.Argument(metavar="LOG", help=LOG_HELP)]
+Dialect = Annotated[
+    str | None, typer.Option(help="The SQL of the log, if not Spark's: postgres, snowflake, … (needs sqlglot).")
+]
+Synopsis = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[COLUMN=]KIND[:SIZE]",
+        help="What a column gets, or without one every column: range-set, gap-histogram, bloom, grt, none; "
+        "several with + between. Repeatable, or with commas.",
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
@@ -50,12 +67,22 @@ def session_for(master: str, conf: list[str] | None, verbose: bool) -> Iterator[
         yield spark
 
 
+def recipe_text(synopsis: list[str] | None) -> str | None:
+    """The values of ``--synopsis`` as one text."""
+    return ",".join(synopsis) if synopsis else None
+
+
+def others(tables: dict[str, str], table: str) -> dict[str, str]:
+    """The tables of ``--table`` but for the one that the command is about."""
+    return {name: path for name, path in tables.items() if name != table}
+
+
 def pairs(option: str, values: list[str] | None) -> dict[str, str]:
     """The values of a repeatable ``NAME=VALUE`` option."""
-    found = {}
+    named = {}
     for value in values or ():
         name, equals, rest = value.partition("=")
         if not (name and equals and rest):
             raise typer.BadParameter(f"{value!r} is not of the form NAME=VALUE.", param_hint=option)
-        found[name] = rest
-    return found
+        named[name] = rest
+    return named

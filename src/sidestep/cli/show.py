@@ -64,15 +64,15 @@ def scans_read(df: DataFrame) -> list[ScanRead]:
     """What the scans of a DataFrame that has run read, against all there is in their tables."""
     scans = sidestep.metrics(df).scans
     totals = {name: scan for scan in sidestep.explain(df).scans for name in (scan.table, scan.root)} if scans else {}
-    found = []
+    reads = []
     for scan in scans:
         of = totals.get(scan.table)
         name = of.table if of is not None else scan.table
         # The index knows the rows of indexed files alone: with others there, the total is not known.
         amounts = (None,) * 3 if of is None else (of.files, None if of.unknown_files else of.rows, of.bytes)
         all_files, all_rows, all_bytes = (None if amount is None else amount.total for amount in amounts)
-        found.append(ScanRead(name, scan.files, scan.rows, scan.bytes, all_files, all_rows, all_bytes))
-    return found
+        reads.append(ScanRead(name, scan.files, scan.rows, scan.bytes, all_files, all_rows, all_bytes))
+    return reads
 
 
 def reads_table(reads: Sequence[ScanRead]) -> Table:

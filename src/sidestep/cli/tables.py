@@ -8,28 +8,28 @@ import typer
 from rich.text import Text
 
 import sidestep
-from sidestep.cli.messages import job_progress, plain_messages
+from sidestep.cli.messages import plain_messages, progress
 from sidestep.cli.options import (
     LOCAL,
+    Budget,
     Conf,
+    Dialect,
     IndexDir,
     Json,
+    Log,
     Master,
+    Synopsis,
     TablePath,
     Tables,
     Verbose,
     app,
+    others,
     pairs,
+    recipe_text,
     session_for,
 )
 from sidestep.cli.show import console, print_json
 
-Log = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOG", help="A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a folder of them."
-    ),
-]
 By = Annotated[
     str | None,
     typer.Option(help="Lay out each value of this column or expression on its own: date_trunc('MONTH', day), say."),
@@ -45,9 +45,15 @@ Where = Annotated[str, typer.Option(help="The condition, in Spark SQL.")]
 def advise(
     log: Log,
     table: Annotated[
-        str,
-        typer.Option("--table", "-t", metavar="[NAME=]PATH", help="The table: its path, and what the log calls it."),
+        list[str],
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="[NAME=]PATH",
+            help="The table: its path, and what the log calls it. Repeated, others that the log names.",
+        ),
     ],
+    dialect: Dialect = None,
     by: By = None,
     num_features: NumFeatures = None,
     min_size: MinSize = None,
@@ -62,13 +68,15 @@ def advise(
     verbose: Verbose = False,
 ) -> None:
     """Estimate from a sample what the queries of a log would read under other layouts, without changing anything."""
-    name, path = _named(table)
-    with session_for(master, conf, verbose) as spark, job_progress("Estimating") as show:
-        found = sidestep.advise(
+    (name, path), named = _name_and_path(table[0]), pairs("--table", table[1:])
+    with session_for(master, conf, verbose) as spark, progress("Estimating") as show:
+        advice = sidestep.advise(
             spark,
             log,
             path,
             name=name,
+            tables=named,
+            dialect=dialect,
             by=by,
             num_features=num_features,
             min_size=min_size,
@@ -78,9 +86,9 @@ def advise(
             progress=show,
         )
     if json:
-        print_json(found.to_dict())
+        print_json(advice.to_dict())
     else:
-        console().print(found)
+        console().print(advice)
 
 
 @app.command()
@@ -91,6 +99,7 @@ def load(
         typer.Argument(metavar="TARGET", help="The folder for the result; without it, a Delta table is done in place."),
     ] = None,
     log: Annotated[str | None, typer.Option(metavar="LOG", help="The log of queries to lay the table out for.")] = None,
+    dialect: Dialect = None,
     features: Annotated[
         str | None, typer.Option(metavar="FILE", help="Features that `sidestep analyze --out` saved, instead of a log.")
     ] = None,
@@ -100,6 +109,8 @@ def load(
     order: Annotated[
         list[str] | None, typer.Option(help="Keep blocks narrow in this column; by default dates the log asks for.")
     ] = None,
+    synopsis: Synopsis = None,
+    budget: Budget = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -109,28 +120,33 @@ def load(
 ) -> None:
     """Lay a table out by its workload: rows that queries skip together come to lie together."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Laying out") as show:
-        found = sidestep.load(
+    with session_for(master, conf, verbose) as spark, progress("Laying out") as show:
+        report = sidestep.load(
             spark,
             named.get(source, source),
             None if target is None else named.get(target, target),
             name=source if source in named else None,
             features=features,
             log=log,
+            tables=others(named, source),
+            dialect=dialect,
             by=by,
             num_features=num_features,
             min_size=min_size,
             order=order,
+            synopses=recipe_text(synopsis),
+            budget=budget,
             index_dir=index_dir,
             progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
 def append(
     table: TablePath,
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="Path of a Parquet folder or Delta table to add.")],
+    synopsis: Synopsis = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -140,11 +156,16 @@ def append(
 ) -> None:
     """Add rows to a table, in new blocks that can be skipped at once and wait to be organized."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Adding rows") as show:
-        found = sidestep.append(
-            spark, named.get(table, table), named.get(rows, rows), index_dir=index_dir, progress=show
+    with session_for(master, conf, verbose) as spark, progress("Adding rows") as show:
+        report = sidestep.append(
+            spark,
+            named.get(table, table),
+            named.get(rows, rows),
+            synopses=recipe_text(synopsis),
+            index_dir=index_dir,
+            progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
@@ -160,9 +181,9 @@ def delete(
 ) -> None:
     """Delete the rows for which a condition is true, rewriting only the files that hold some."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Deleting rows") as show:
-        found = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
-    _tell(found, json)
+    with session_for(master, conf, verbose) as spark, progress("Deleting rows") as show:
+        report = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
+    _print_report(report, json)
 
 
 @app.command()
@@ -181,9 +202,9 @@ def update(
 ) -> None:
     """Change the rows for which a condition is true, rewriting only the files that hold some."""
     named, values = pairs("--table", tables), pairs("--set", assignments)
-    with session_for(master, conf, verbose) as spark, job_progress("Changing rows") as show:
-        found = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
-    _tell(found, json)
+    with session_for(master, conf, verbose) as spark, progress("Changing rows") as show:
+        report = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
+    _print_report(report, json)
 
 
 @app.command()
@@ -195,6 +216,7 @@ def optimize(
     by: By = None,
     where: Annotated[str | None, typer.Option(help="Only files that may hold rows with this condition.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Organize new rows however few they are.")] = False,
+    synopsis: Synopsis = None,
     tables: Tables = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -204,18 +226,19 @@ def optimize(
 ) -> None:
     """Organize the rows that have come since a table was laid out; what is organized stays as it is."""
     named = pairs("--table", tables)
-    with session_for(master, conf, verbose) as spark, job_progress("Organizing") as show:
-        found = sidestep.optimize(
+    with session_for(master, conf, verbose) as spark, progress("Organizing") as show:
+        report = sidestep.optimize(
             spark,
             named.get(table, table),
             features=features,
             by=by,
             where=where,
             all=every,
+            synopses=recipe_text(synopsis),
             index_dir=index_dir,
             progress=show,
         )
-    _tell(found, json)
+    _print_report(report, json)
 
 
 @app.command()
@@ -232,22 +255,22 @@ def vacuum(
     """Delete files that no recent version of a table needs, and what interrupted jobs left."""
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
-        found = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
-    _tell(found, json)
+        report = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
+    _print_report(report, json)
 
 
-def _tell(
-    found: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
+def _print_report(
+    report: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
 ) -> None:
     if json:
-        print_json(found.to_dict())
+        print_json(report.to_dict())
     else:
-        console().print(Text(str(found)))
+        console().print(Text(str(report)))
 
 
-def _named(table: str) -> tuple[str | None, str]:
+def _name_and_path(table: str) -> tuple[str | None, str]:
     """
-    >>> _named("sales=/data/sales"), _named("/data/day=1/sales")
+    >>> _name_and_path("sales=/data/sales"), _name_and_path("/data/day=1/sales")
     (('sales', '/data/sales'), (None, '/data/day=1/sales'))
     """
     name, equals, path = table.partition("=")

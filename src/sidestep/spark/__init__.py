@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from sidestep.advisor.layouts.advice import Advice
 from sidestep.spark.advise.advise import advise
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
-from sidestep.spark.progress import Step
+from sidestep.spark.progress import Progress, Stage, Step
 from sidestep.spark.relation import read
 from sidestep.spark.rule.explain import explain
-from sidestep.spark.rule.metrics import Metrics, metrics
-from sidestep.spark.rule.session import disable, enable
+from sidestep.spark.rule.metrics import Metrics, ScanMetrics, metrics
+from sidestep.spark.rule.session import Enabled, disable, enable
 from sidestep.spark.table.append import append
 from sidestep.spark.table.index import index, status
 from sidestep.spark.table.load import load
@@ -20,12 +19,15 @@ from sidestep.spark.table.rewrite import delete, update
 from sidestep.spark.udf.identity import stable
 
 __all__ = [
-    "Advice",
+    "Enabled",
     "LoadReport",
     "LogAnalysis",
     "Metrics",
     "OptimizeReport",
+    "Progress",
     "Recorder",
+    "ScanMetrics",
+    "Stage",
     "Step",
     "WriteReport",
     "advise",

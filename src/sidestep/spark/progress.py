@@ -1,4 +1,4 @@
-"""How far a long job is: what Spark's status tracker says of the running stage, as rows done and time left."""
+"""How far a long job is: what Spark's status tracker says of the running stage, as what is done and the time left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark import SparkContext
@@ -17,17 +17,19 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A moment of a job: the stage that runs, how many of its rows are done, and for how long it has run."""
+    """A moment of a job: the stage that runs, how much of it is done, and for how long it has run."""
 
     stage: str
     done: int
     total: int
-    """Rows; 0 where the stage has none, such as a commit."""
+    """0 where nothing is counted, as in a commit."""
     seconds: float
+    unit: str = "rows"
+    """What is counted: rows or files."""
 
     @property
     def rate(self) -> float:
-        """Rows per second so far."""
+        """Rows or files per second so far."""
         return self.done / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -73,14 +75,15 @@ class Watch:
         return tuple(Stage(name, seconds) for name, seconds in self._stages.items())
 
     @contextmanager
-    def stage(self, name: str, rows: int = 0) -> Iterator[None]:
-        """Time what the block does; the Spark jobs that it runs tell how many of the rows are done."""
+    def stage(self, name: str, total: int = 0, unit: str = "rows") -> Iterator[None]:
+        """Time what the block does; the tasks of its Spark jobs tell how much of the total is done."""
         started = time.monotonic()
         over = threading.Event()
         group = f"sidestep-{uuid.uuid4().hex}"
         before = {key: self._context.getLocalProperty(key) for key in ("spark.jobGroup.id", "spark.job.description")}
         self._context.setJobGroup(group, f"sidestep: {name}")
-        thread = threading.Thread(target=self._report, args=(name, rows, group, started, over), daemon=True)
+        begun = Step(name, 0, total, 0.0, unit)
+        thread = threading.Thread(target=self._report, args=(begun, group, started, over), daemon=True)
         if self._progress is not None:
             thread.start()
         try:
@@ -93,15 +96,15 @@ class Watch:
                 self._context.setLocalProperty(key, value)  # type: ignore[arg-type]
             self._stages[name] = self._stages.get(name, 0.0) + time.monotonic() - started
         if self._progress is not None:
-            self._progress(Step(name, rows, rows, time.monotonic() - started))
+            self._progress(replace(begun, done=total, seconds=time.monotonic() - started))
 
-    def _report(self, name: str, rows: int, group: str, started: float, over: threading.Event) -> None:
+    def _report(self, begun: Step, group: str, started: float, over: threading.Event) -> None:
         assert self._progress is not None
         done = 0
         while True:
             # More tasks may turn up as Spark goes on to the next stage; what was told does not go back for that.
-            done = max(done, int(rows * self._share(group)))
-            self._progress(Step(name, done, rows, time.monotonic() - started))
+            done = max(done, int(begun.total * self._share(group)))
+            self._progress(replace(begun, done=done, seconds=time.monotonic() - started))
             if over.wait(POLL_SECONDS):
                 return
 

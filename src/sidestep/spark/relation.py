@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -10,17 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.wire import packed_keys
-from sidestep.store import Snapshot, read_snapshot
+from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import BLOCK, has_block_column
 
 
-def read(spark: SparkSession, path: str, *, version: int | None = None) -> DataFrame:
-    """The table at ``path``, a Parquet folder or a Delta table (at ``version``, by default the newest).
+def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
+    """The table at a path (or of a name in the catalog), at ``version`` or the newest if it is a Delta table.
 
     A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
     whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of a table
     that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown.
     """
+    path = resolve(spark, table)
     snapshot = read_snapshot(path, version)
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
@@ -55,16 +57,26 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return DataFrame(dataset, spark)
 
 
-def resolve(spark: SparkSession, table: str) -> str:
+def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:
     """The folder of a table given by its path or by its name in the catalog."""
-    looks_like_path = "/" in table or table.startswith((".", "~"))
-    if looks_like_path or not _in_catalog(spark, table):
-        return table
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    text = os.fspath(table)
+    if _is_path(text) or not _in_catalog(spark, text):
+        return text
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {text}").collect()
     for row in rows:
         if row["col_name"] == "Location":
             return str(row["data_type"])
-    raise TableNotFound(f"The catalog names no folder for table {table}: give the path of its files instead.")
+    raise TableNotFound(f"The catalog names no folder for table {text}: give the path of its files instead.")
+
+
+def name_of(table: str | os.PathLike[str], root: Location) -> str:
+    """What a log calls a table unless someone says otherwise: its name in the catalog, or that of its folder."""
+    text = os.fspath(table)
+    return root.name if _is_path(text) else text
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.startswith((".", "~"))
 
 
 def _in_catalog(spark: SparkSession, table: str) -> bool:

@@ -143,8 +143,8 @@ LIMITS = {"range-set": 1 << 12, "gap-histogram": 1 << 12, "bloom": 1 << 24, "grt
 LEAST = {"range-set": 1, "gap-histogram": 1, "bloom": 32, "grt": 2}
 NOTHING = ("none", "zone-map")
 ALL = "*"
-Wishes = str | Mapping[str, str]
-"""Synopses by column, or as one text; see :func:`wished`."""
+RecipeText = str | Mapping[str, str]
+"""Synopses by column, or as one text; see :func:`parse_recipes`."""
 _UNITS = {"": 1, "b": 1} | {
     prefix + unit: base**power
     for power, prefix in enumerate("kmgt", start=1)
@@ -152,7 +152,7 @@ _UNITS = {"": 1, "b": 1} | {
 }
 
 
-def wished(wishes: Wishes, columns: Mapping[str, DataType]) -> dict[str, Recipe]:
+def parse_recipes(wishes: RecipeText, columns: Mapping[str, DataType]) -> dict[str, Recipe]:
     """The recipes that a text or a mapping asks for, of the columns that there are.
 
     ``column=kind:size``, several with commas between; ``+`` gives a column several kinds. A kind without a column is
@@ -160,10 +160,10 @@ def wished(wishes: Wishes, columns: Mapping[str, DataType]) -> dict[str, Recipe]
     the rest) and may have any name.
 
     >>> from sidestep.predicate.types import LONG, STRING
-    >>> found = wished("id=range-set:20+bloom:4096,grt", {"id": LONG, "name": STRING})
+    >>> found = parse_recipes("id=range-set:20+bloom:4096,grt", {"id": LONG, "name": STRING})
     >>> found["id"].to_json(), found["name"].to_json()
     ({'range_set': 20, 'bloom': 4096}, {'grt': 256})
-    >>> bool(wished({"name": "bloom", "*": "none"}, {"id": LONG, "name": STRING})["id"])
+    >>> bool(parse_recipes({"name": "bloom", "*": "none"}, {"id": LONG, "name": STRING})["id"])
     False
     """
     pairs = list(_pairs(wishes)) if isinstance(wishes, str) else list(wishes.items())
@@ -212,7 +212,7 @@ def _parse_recipe(text: str) -> Recipe:
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """A recipe as :func:`wished` reads it, but for what some partitions get instead.
+    """A recipe as :func:`parse_recipes` reads it, but for what some partitions get instead.
 
     >>> recipe_text(Recipe(range_set=4, grt=256)), recipe_text(Recipe())
     ('range-set:4+grt:256', 'none')

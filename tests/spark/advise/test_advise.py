@@ -12,9 +12,10 @@ import pytest
 
 from sidestep.errors import SidestepError
 from sidestep.spark.advise.advise import advise, judged_queries
+from sidestep.spark.advise.source import read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.log.analyze import read_workload
-from sidestep.spark.table.load import load, read_source
+from sidestep.spark.table.load import load
 from sidestep.store import open_index
 from sidestep.synopsis import kept_blocks
 
@@ -93,7 +94,7 @@ def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path):
     target = str(tmp_path / "laid")
     load(spark, str(sales), target, features=choice.features, by=choice.by, min_size=100, order=choice.order)
     judged = judged_queries(
-        read_workload(spark, test_log, {"sales": read_source(spark, "sales", str(sales)).schema}), "sales"
+        read_workload(spark, test_log, {"sales": read_source(spark, str(sales), "sales").schema}), "sales"
     )
     truth = rows_read(target, judged)
     sop = advice.estimate("sop")
@@ -118,7 +119,7 @@ def test_advice_prints_and_is_data(spark, sales):
 
 
 def test_what_is_given_is_kept(spark, sales):
-    source = read_source(spark, "sales", str(sales))
+    source = read_source(spark, str(sales), "sales")
     workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
     choice = choose_layout(
         spark, workload, "sales", source.rows, source.types, by="kind", num_features=2, min_size=300, order=["amount"]
@@ -128,7 +129,7 @@ def test_what_is_given_is_kept(spark, sales):
 
 
 def test_the_same_log_and_table_give_the_same_choice(spark, sales):
-    source = read_source(spark, "sales", str(sales))
+    source = read_source(spark, str(sales), "sales")
     workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
     first, second = (
         choose_layout(spark, workload, "sales", source.rows, source.types, min_size=400, sample_rows=5_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import sidestep
 from sidestep.errors import SidestepError
 from sidestep.predicate import LONG, STRING
 from sidestep.store import read_snapshot
+from sidestep.store.index import index_file, table_index
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.recipe import Recipe
 from tests.spark.tables import write_file
@@ -132,3 +134,52 @@ def test_partition_columns_need_no_synopsis(spark, tmp_path):
     found = index(spark, tmp_path / "t", synopses="range-set:4")
     assert found.complete
     assert recipes(found).keys() == {"id", "dense", "code"}
+
+
+def test_an_index_is_opened_and_listed_once_before_the_job_and_once_after_it(spark, tmp_path, monkeypatch):
+    """Before: to see what is missing and what was chosen. After: to see what was written, if something was."""
+    folder = write(tmp_path / "t", range(6))
+    counts: Counter[str] = Counter()
+
+    def counted(module: Any, name: str, called: str) -> None:
+        original = getattr(module, name)
+
+        def count(*arguments: Any) -> Any:
+            counts[called] += 1
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, count)
+
+    counted(table_index, "map_blocks", "opened")  # the last step of opening a folder
+    counted(index_file, "list_names", "listed")
+
+    def run(**options: Any) -> tuple[int, int]:
+        counts.clear()
+        assert index(spark, folder, **options).complete
+        return counts["opened"], counts["listed"]
+
+    assert run() == (2, 2)
+    assert run() == (1, 1), "nothing was missing"
+    write(folder, [6, 7])
+    assert run() == (2, 2)
+    assert run(synopses="code=bloom:256") == (3, 3), "old entries and new ones are merged into one file"
+    assert run(log=["SELECT 1 FROM t WHERE id = 1"], name="t", rebuild=True) == (3, 3)
+
+
+def test_progress_counts_files_and_tells_of_each_stage(spark, tmp_path):
+    folder = write(tmp_path / "t", range(6))
+    steps: list[sidestep.Step] = []
+    index(spark, folder, progress=steps.append, log=["SELECT 1 FROM t WHERE id = 1"], name="t")
+    assert list(dict.fromkeys(step.stage for step in steps)) == ["analyze", "synopses", "collect"]
+    last = steps[-1]
+    assert (last.stage, last.done, last.total, last.unit) == ("collect", 6, 6, "files")
+    steps.clear()
+    index(spark, folder, progress=steps.append)
+    assert {step.stage for step in steps} == {"synopses"}, "nothing was missing"
+
+
+def test_the_log_may_be_in_another_dialect_and_the_path_an_object(spark, table, tmp_path):
+    code = spark.read.parquet(str(table)).select("code").first().code
+    log = [f"""SELECT TOP 5 "id" FROM e WHERE "code" = '{code}'"""] * 20
+    found = sidestep.index(spark, table, index_dir=tmp_path, log=log, name="e", dialect="tsql", budget="20kB")
+    assert found.synopses.keys() == {"code"}

@@ -7,9 +7,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import sidestep
-from sidestep.errors import SidestepError
+from sidestep.errors import Conflict, SidestepError
+from sidestep.spark.table import state
 from sidestep.spark.table.append import append
 from sidestep.store import open_index
+from sidestep.synopsis.recipe import Recipe
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, blocks_of, check, frame, made, new_table, paths, units
 
 pytestmark = pytest.mark.spark
@@ -79,3 +81,40 @@ def test_a_table_that_was_never_laid_out_and_partitions_with_awkward_names(spark
     with pytest.raises(Exception, match="must not be NULL"):
         append(spark, root, spark.createDataFrame([("b", None)], "p string, x bigint"))
     assert sidestep.read(spark, root).count() == 6
+
+
+def test_a_refused_commit_leaves_neither_files_nor_entries(spark, tmp_path, monkeypatch):
+    root = new_table(spark, tmp_path / "table", made(0, 60))
+    before = {path for path in root.rglob("*") if path.is_file()}
+    ids = open_index(root).block_ids.tolist()
+
+    def refused(*arguments, **options):
+        assert {path for path in root.rglob("*") if path.is_file()} > before, "files and entries are there by now"
+        raise Conflict("Another writer has changed the columns.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "commit", refused)
+        with pytest.raises(Conflict, match="changed the columns"):
+            append(spark, str(root), frame(spark, made(500, 30)))
+    assert {path for path in root.rglob("*") if path.is_file()} == before
+    append(spark, str(root), frame(spark, made(500, 30)))
+    check(spark, root, made(0, 60) + made(500, 30))
+    after = open_index(root).block_ids.tolist()
+    assert len(set(after)) == len(after) > len(ids), "every block has an id of its own"
+
+
+def test_ids_do_not_run_over(spark, tmp_path, monkeypatch):
+    root = new_table(spark, tmp_path / "table", made(0, 60))
+    monkeypatch.setattr(state, "GREATEST_ID", 100)
+    with pytest.raises(SidestepError, match="used up its block ids"):
+        append(spark, str(root), frame(spark, made(500, 30)))
+
+
+def test_named_columns_get_other_synopses_and_the_rest_stays(spark, tmp_path):
+    root = new_table(spark, tmp_path / "table", made(0, 60), synopses="id=range-set:4")
+    append(spark, root, frame(spark, made(500, 30)), synopses={"price": "bloom:64"})
+    append(spark, root, frame(spark, made(600, 30)))
+    index = open_index(root)
+    assert index.recipes == {"id": Recipe(range_set=4), "price": Recipe(bloom=64)}
+    blocks = {each.column: each.blocks for each in index.held_synopses()}
+    assert blocks["id"] == index.map.blocks > blocks["price"] > 0

@@ -27,7 +27,7 @@ import os, signal, sys, threading, time
 from importlib import import_module
 from pathlib import Path
 from pyspark.sql import SparkSession
-loading, optimizing = (import_module(f"sidestep.spark.{name}") for name in ("load", "optimize"))
+loading, optimizing, state = (import_module(f"sidestep.spark.table.{name}") for name in ("load", "optimize", "state"))
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS
 
 job, point, root = sys.argv[1:]
@@ -47,7 +47,7 @@ def die_when_written():
 if point == "writing":
     threading.Thread(target=die_when_written, daemon=True).start()
 elif point == "index":
-    loading.append_blocks = die
+    state.append_blocks = die
 else:
     commits = iter([True] if point == "commit" else [False, True])
     link = os.link

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark.table import state as tablestate
+from sidestep.spark.table import state
 from sidestep.spark.table.append import append
 from sidestep.spark.table.optimize import optimize
 from sidestep.spark.table.rewrite import delete
@@ -87,15 +87,15 @@ def test_new_features_lay_out_unit_by_unit(spark, enabled, root):
 
 def test_each_batch_is_a_commit_so_that_a_run_can_be_resumed(spark, root, monkeypatch):
     monkeypatch.setattr(module, "BATCH_BYTES", 1)
-    finish, calls = tablestate.finish, []
+    commit_files, calls = state.commit_files, []
 
     def dies_in_the_third(*arguments, **options):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return finish(*arguments, **options)
+        return commit_files(*arguments, **options)
 
-    monkeypatch.setattr(module, "finish", dies_in_the_third)
+    monkeypatch.setattr(state, "commit_files", dies_in_the_third)
     version = DeltaTable(str(root)).version()
     with pytest.raises(KeyboardInterrupt):
         optimize(spark, str(root), features=OTHERS)
@@ -122,16 +122,16 @@ def test_other_units(spark, enabled, root):
 def test_a_file_changed_meanwhile_is_organized_as_it_is_then(spark, enabled, root, monkeypatch):
     """Another writer replaces a file after the batch was read: the batch is done again on what is there."""
     append(spark, str(root), frame(spark, made(1000, 40)))
-    finish, calls = tablestate.finish, []
+    commit_files, calls = state.commit_files, []
 
     def overtaken(*arguments, **options):
         calls.append(1)
         if len(calls) == 1:
             DeltaTable(str(root)).delete("id = 1003")
             delete(spark, str(root), "id = 5")
-        return finish(*arguments, **options)
+        return commit_files(*arguments, **options)
 
-    monkeypatch.setattr(module, "finish", overtaken)
+    monkeypatch.setattr(state, "commit_files", overtaken)
     optimize(spark, str(root), all=True)
     assert len(calls) == 2
     check(spark, root, [row for row in ROWS + made(1000, 40) if row["id"] not in (5, 1003)])

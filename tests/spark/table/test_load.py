@@ -171,7 +171,7 @@ def test_a_delta_table_is_laid_out_in_place_and_again(spark, tmp_path):
 def test_files_that_others_append_meanwhile_stay(spark, tmp_path, monkeypatch):
     path = str(tmp_path / "sales")
     write_deltalake(path, sales(200))
-    module = import_module("sidestep.spark.table.load")
+    module = import_module("sidestep.spark.table.state")
 
     def organize(*args: Any, **options: Any) -> Any:
         done = real(*args, **options)
@@ -189,7 +189,7 @@ def test_files_that_others_append_meanwhile_stay(spark, tmp_path, monkeypatch):
 def test_a_load_that_lost_its_files_starts_again(spark, tmp_path, monkeypatch):
     path = str(tmp_path / "sales")
     write_deltalake(path, sales(200))
-    module = import_module("sidestep.spark.table.load")
+    module = import_module("sidestep.spark.table.state")
     calls: list[Any] = []
 
     def organize(*args: Any, **options: Any) -> Any:

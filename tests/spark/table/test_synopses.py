@@ -20,7 +20,7 @@ import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.spark.table import index as collect
 from sidestep.store import compact, open_index, read_snapshot
-from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.recipe import Recipe, recipe_text
 from tests.spark.tables import data_files, rows_of, switched_off, write_file
 
 KINDS = {
@@ -36,7 +36,8 @@ FILES = 4
 def collected(spark, folder, **options):
     """The collect job alone, with the recipes that it is told."""
     snapshot = read_snapshot(folder)
-    return collect.index_snapshot(spark, snapshot, collect.column_types(spark, snapshot, str(folder), None), **options)
+    types = collect.column_types(spark, snapshot, str(folder), None)
+    return collect.index_snapshot(spark, snapshot, types, open_index(folder), **options)
 
 
 def ids(number: int) -> list[int]:
@@ -181,7 +182,7 @@ def test_a_table_with_all_of_them_through_its_life(spark, enabled, tmp_path):
     root = tmp_path / "t"
     for seed in range(1, 7):
         write_deltalake(str(root), pa.Table.from_pylist(rows(seed, 40), schema=SCHEMA), mode="append")
-    sidestep.load(spark, str(root), recipes=RECIPES, min_size=20)
+    sidestep.load(spark, str(root), synopses=recipe_text(ALL), min_size=20)
     check(spark, root)
     (scan,) = sidestep.explain(sidestep.read(spark, str(root)).where("id = 105")).scans
     beyond = [reason.row_groups or 0 for reason in scan.reasons if reason.synopsis != "zone map"]
@@ -224,5 +225,5 @@ def test_a_load_keeps_what_its_source_had(spark, enabled, folder, tmp_path):
 def test_columns_that_are_not_there_are_refused_in_a_sentence(spark, folder, tmp_path):
     with pytest.raises(SidestepError, match="Column nothing cannot have synopses"):
         collected(spark, folder, recipes={"nothing": ALL})
-    with pytest.raises(SidestepError, match="Column nothing cannot have synopses"):
-        sidestep.load(spark, str(folder), str(tmp_path / "new"), recipes={"nothing": ALL})
+    with pytest.raises(SidestepError, match="no column nothing to give a synopsis to"):
+        sidestep.load(spark, str(folder), str(tmp_path / "new"), synopses={"nothing": "bloom"})

@@ -85,5 +85,5 @@ def test_a_load_chooses_synopses_by_its_log(spark, enabled, tmp_path: Path):
     explained = sidestep.explain(sidestep.read(spark, target).where(f"id = {inside}"))
     named = {reason.synopsis for reason in explained.scans[0].reasons if reason.row_groups}
     assert named & {"range-set", "Bloom filter", "global range table"}
-    given = sidestep.load(spark, target, name="events", log=str(log), num_features=0, recipes={})
+    given = sidestep.load(spark, target, name="events", log=str(log), num_features=0, synopses="none")
     assert given.synopses == {}, "what is given takes the place of the choice"

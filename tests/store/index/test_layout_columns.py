@@ -56,7 +56,7 @@ TYPES: dict[str, DataType] = {"x": LONG, "s": STRING, "_block": INTEGER}
 
 @pytest.fixture(autouse=True)
 def fresh_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_told", set())
+    monkeypatch.setattr(index_module, "_warned", set())
 
 
 @pytest.fixture

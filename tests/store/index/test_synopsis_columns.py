@@ -46,7 +46,7 @@ many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 @pytest.fixture(autouse=True)
 def fresh_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_told", set())
+    monkeypatch.setattr(index_module, "_warned", set())
 
 
 def write_blocks(path: Path, blocks: Blocks, names: Sequence[str], proleptic: bool = True) -> None:
@@ -339,7 +339,9 @@ def test_times_that_lose_digits_have_no_synopses(tmp_path: Path) -> None:
     write_parquet(tmp_path / "f", pa.table({"c": pa.array([1_500, 900_000_700], pa.time64("us"))}))
     index = update_index(read_snapshot(tmp_path), {"c": coarse}, recipes={"c": ALL})
     assert kept(index, "c", coarse, 1_000_000) == [True], "1,500 microseconds are read as one millisecond"
-    index = update_index(read_snapshot(tmp_path), {"c": TIME}, tmp_path / "index", recipes={"c": ALL})
+    index = update_index(
+        read_snapshot(tmp_path), {"c": TIME}, open_index(tmp_path, tmp_path / "index"), recipes={"c": ALL}
+    )
     assert kept(index, "c", TIME, 2_000_000) == [False]
 
 

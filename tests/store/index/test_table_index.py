@@ -73,7 +73,7 @@ def test_index_files_are_hidden_from_spark_and_say_what_they_are(table: Path) ->
 
 def test_an_index_elsewhere(table: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "indexes"
-    index = update_index(read_snapshot(table), {"x": LONG}, index_dir=elsewhere)
+    index = update_index(read_snapshot(table), {"x": LONG}, open_index(table, elsewhere))
     assert not (table / "_sidestep").exists()
     assert index.folder.path.startswith(str(elsewhere / "t-"))
     assert len(open_index(f"file://{table}", elsewhere).files) == 3, "should not depend on how the root is spelled"

@@ -37,7 +37,7 @@ from sidestep.store.snapshot import Partition, Snapshot
 from sidestep.synopsis.build import has_codes
 from sidestep.synopsis.grt.popularity import popularity
 from sidestep.synopsis.range_set import BYTES_PER_RANGE
-from sidestep.synopsis.recipe import GroupRecipe, Recipe, Wishes, wished
+from sidestep.synopsis.recipe import GroupRecipe, Recipe, RecipeText, parse_recipes
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.workload.table import ColumnUsage
@@ -67,7 +67,7 @@ def choose_recipes(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
     *,
-    synopses: Wishes | None = None,
+    synopses: RecipeText | None = None,
     budget: int | None = None,
     asked: ColumnUsage | None = None,
     kept: Mapping[str, Recipe] | None = None,
@@ -79,7 +79,7 @@ def choose_recipes(
     going to have, if that is not the one that they have.
     """
     usable = {name: type for name, type in columns.items() if has_codes(type)}
-    fixed = {**(kept or {}), **({} if synopses is None else wished(synopses, usable))}
+    fixed = {**(kept or {}), **({} if synopses is None else parse_recipes(synopses, usable))}
     open_columns = {name: type for name, type in usable.items() if name not in fixed}
     if not open_columns or not snapshot.files:
         return RecipeChoice({**dict.fromkeys(usable, Recipe()), **fixed})

@@ -18,14 +18,15 @@ from sidestep.advisor.layouts.sample import SEED, Codes
 from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
-from sidestep.spark.advise.study import SAMPLE_ROWS, study_of
+from sidestep.spark.advise.source import Source, read_source
+from sidestep.spark.advise.study import SAMPLE_ROWS, draw_study
 from sidestep.spark.jvm.sessions import leaves_session_active
-from sidestep.spark.log.analyze import read_workload
+from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import resolve
-from sidestep.spark.table.load import Source, read_source
-from sidestep.store import index_folder, locate
-from sidestep.store.index.table_index import open_folder
+from sidestep.spark.relation import name_of, resolve
+from sidestep.store import locate
+from sidestep.store.index.table_index import open_index
 from sidestep.synopsis import kept_blocks
 from sidestep.workload import Workload
 
@@ -50,34 +51,38 @@ class Judged:
 @leaves_session_active
 def advise(
     spark: SparkSession,
-    log: str | os.PathLike[str],
-    table: str,
+    log: LogSource,
+    table: str | os.PathLike[str],
     *,
     name: str | None = None,
+    tables: Mapping[str, Table] | None = None,
+    dialect: str | None = None,
     by: str | None = None,
     num_features: int | None = None,
     min_size: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
-    test_log: str | None = None,
-    index_dir: str | None = None,
+    test_log: LogSource | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Estimate what the queries of a log would read under other layouts; nothing is written.
 
-    ``table`` is a path, or a name in the catalog, and ``name`` what the log calls it. A sample of rows is drawn, and
+    ``table`` is a path, or a name in the catalog, and ``name`` what the log calls it; ``tables`` has the paths of
+    others that it names, and ``dialect`` is its SQL, if that is not Spark's. A sample of rows is drawn, and
     the layouts are made of it: the table as it is, range partitioned, sorted, Z-ordered, and laid out by the workload.
     The queries of ``test_log`` judge them; without one, the last quarter of the log does, with features chosen by the
     queries before it. The choice that is reported for a load is by the whole log.
     """
-    path = resolve(spark, os.fspath(table))
-    source = read_source(spark, table, path)
-    called = name or source.name
+    path = resolve(spark, table)
+    called = name or name_of(table, locate(path))
+    source = read_source(spark, path, called)
+    named = {**(tables or {}), called: source.schema}
     watch = Watch(spark.sparkContext, progress)
     with watch.stage("analyze"):
-        workload = read_workload(spark, log, {called: source.schema})
-        later = None if test_log is None else read_workload(spark, test_log, {called: source.schema})
+        workload = read_workload(spark, log, named, dialect)
+        later = None if test_log is None else read_workload(spark, test_log, named, dialect)
     with watch.stage("sample"):
-        study = study_of(
+        study = draw_study(
             workload,
             called,
             source.rows,
@@ -89,12 +94,12 @@ def advise(
         )
     with watch.stage("choose"):
         chosen = chosen_by(study, num_features=num_features)
-        past, judged, judged_by = _divided(study, workload, later, called)
+        past, judged, judged_by = _split_log(study, workload, later, called)
         like, count = chosen.layout, max(1, len(chosen.layout.features))
         before = chosen if past is None else chosen_by(study, num_features=count, weights=past, like=like)
     with watch.stage("estimate"):
-        today = _today(source, index_dir, judged)
-        estimates = _estimates(study, before, judged, today)
+        today = _read_today(source, index_dir, judged)
+        estimates = _estimate_layouts(study, before, judged, today)
     return Advice(
         called,
         chosen.layout,
@@ -103,11 +108,11 @@ def advise(
         judged_by,
         len(study.drawn.sample),
         study.drawn.sample.rows,
-        _command(table, called, os.fspath(log), chosen.layout, source),
+        _command(table, log, chosen.layout, source),
     )
 
 
-def _divided(
+def _split_log(
     study: Study, workload: Workload, later: Workload | None, table: str
 ) -> tuple[npt.NDArray[np.int64] | None, list[Judged], str]:
     """The weights of the queries to choose by (None for all), and those to judge by."""
@@ -132,12 +137,12 @@ def _divided(
 
 def judged_queries(workload: Workload, table: str) -> list[Judged]:
     """The distinct scans of a table that a workload has, the most frequent ones."""
-    found: Counter[tuple[Formula, frozenset[str]]] = Counter()
+    counts: Counter[tuple[Formula, frozenset[str]]] = Counter()
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
-                found[all_of(normalize(predicate) for predicate in use.predicates), use.columns] += query.count
-    return [Judged(formula, columns, weight) for (formula, columns), weight in found.most_common(MOST_JUDGED)]
+                counts[all_of(normalize(predicate) for predicate in use.predicates), use.columns] += query.count
+    return [Judged(formula, columns, weight) for (formula, columns), weight in counts.most_common(MOST_JUDGED)]
 
 
 def _columns_of_filters(workload: Workload, table: str) -> frozenset[str]:
@@ -145,13 +150,13 @@ def _columns_of_filters(workload: Workload, table: str) -> frozenset[str]:
     return frozenset().union(*(use.columns for query in workload.queries for use in query.uses if use.table == table))
 
 
-def _estimates(
+def _estimate_layouts(
     study: Study, chosen: Chosen, judged: Sequence[Judged], today: tuple[Shares, str] | None
 ) -> tuple[Estimate, ...]:
     choice, formulas = chosen.layout, [one.formula for one in judged]
     columns, features = most_filtered(study), features_formulas(choice.features)
 
-    def tried(rows: Codes) -> dict[str, tuple[Shares, str]]:
+    def shares_of(rows: Codes) -> dict[str, tuple[Shares, str]]:
         sample, words = study.drawn.sample.take(rows), chosen.words[rows]
         block = sample.scaled(choice.min_size)
         bucketed = sample if choice.buckets else replace(sample, buckets={})
@@ -163,23 +168,23 @@ def _estimates(
             ("sorted", f"by {', '.join(first) or 'nothing'}", by_order(sample, first, block)),
             *(("z-order", f"on {text}", by_z_order(sample, named, block)) for text, named in curves.items()),
         ]
-        found: dict[str, tuple[Shares, str]] = {}
+        best: dict[str, tuple[Shares, str]] = {}
         for name, detail, blocks in layouts:
             shares = shares_read(sample, blocks, formulas)
-            if name not in found or _mean(shares, judged) < _mean(found[name][0], judged):
-                found[name] = shares, detail
+            if name not in best or _mean(shares, judged) < _mean(best[name][0], judged):
+                best[name] = shares, detail
         grouped = by_features(bucketed, words, choice.demands, choice.order, block)
         detail = f"{len(choice.features)} features, by {units}"
-        return found | {"sop": (shares_read(sample, grouped, formulas, features, words), detail)}
+        return best | {"sop": (shares_read(sample, grouped, formulas, features, words), detail)}
 
     everything = np.arange(len(study.drawn.sample))
-    whole, half = tried(everything), tried(half_of(everything))
-    shares = {name: (without_bias(found, half[name][0]), detail) for name, (found, detail) in whole.items()}
+    whole, half = shares_of(everything), shares_of(half_of(everything))
+    shares = {name: (without_bias(each, half[name][0]), detail) for name, (each, detail) in whole.items()}
     if today is not None:
         shares["today"] = today
     return tuple(
-        Estimate(name, _mean(found, judged), _bytes(found, judged, study.drawn.widths), detail)
-        for name, (found, detail) in shares.items()
+        Estimate(name, _mean(each, judged), _bytes(each, judged, study.drawn.widths), detail)
+        for name, (each, detail) in shares.items()
     )
 
 
@@ -205,9 +210,11 @@ def most_filtered(study: Study) -> tuple[str, ...]:
     return tuple(name for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _today(source: Source, index_dir: str | None, judged: Sequence[Judged]) -> tuple[Shares, str] | None:
+def _read_today(
+    source: Source, index_dir: str | os.PathLike[str] | None, judged: Sequence[Judged]
+) -> tuple[Shares, str] | None:
     """What the queries read now, by the table's index; None if it has none that knows all its files."""
-    index = open_folder(index_folder(locate(source.path), index_dir))
+    index = open_index(source.path, index_dir)
     positions = index.positions(source.snapshot.files)
     if len(positions) == 0 or (positions < 0).any():
         return None
@@ -230,10 +237,11 @@ def _bytes(shares: Shares, judged: Sequence[Judged], widths: Mapping[str, float]
     return float(np.average(shares, weights=weights)) if any(weights) else _mean(shares, judged)
 
 
-def _command(table: str, called: str, log: str, choice: LayoutChoice, source: Source) -> str:
+def _command(table: str | os.PathLike[str], log: LogSource, choice: LayoutChoice, source: Source) -> str:
     in_place = source.snapshot.format == "delta"
-    words = ["sidestep", "load", called, *([] if in_place else [f"{source.path.rstrip('/')}_laid"])]
-    words += ["-t", f"{called}={table}", "--log", log, "--min-size", str(choice.min_size)]
+    words = ["sidestep", "load", source.name, *([] if in_place else [f"{source.path.rstrip('/')}_laid"])]
+    path = os.fspath(log) if isinstance(log, str | os.PathLike) else "LOG"
+    words += ["-t", f"{source.name}={os.fspath(table)}", "--log", path, "--min-size", str(choice.min_size)]
     words += ["--num-features", str(max(1, len(choice.features)))]
     words += ["--by", choice.by] if choice.by else []
     for column in choice.order:

@@ -54,11 +54,12 @@ def draw(
     spec: LayoutSpec,
     partition_columns: Sequence[str] = (),
     buckets: Mapping[str, str] | None = None,
-    sample_rows: int = 200_000,
+    sample_rows: int = SAMPLE_ROWS,
 ) -> Drawn:
-    """About so many rows, the same ones each time; ``types`` names the columns, ``buckets`` expressions for some.
+    """About ``sample_rows`` rows, the same ones each time.
 
-    Predicates are evaluated by Spark, opaque ones too, and only those that read back as what they say.
+    ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Predicates
+    are evaluated by Spark, opaque ones too, and only those that read back as what they say.
     """
     features = FeatureSet("sample", tuple(Feature((item.predicate,)) for item in items))
     checked = check_features(rows.sparkSession, features, rows.schema, warn=False)
@@ -126,7 +127,7 @@ def choose_layout(
     taken by the rows they save (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later
     queries best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
     """
-    study = study_of(
+    study = draw_study(
         workload,
         table,
         rows,
@@ -140,7 +141,7 @@ def choose_layout(
     return chosen_by(study, num_features=num_features, order=order).layout
 
 
-def study_of(
+def draw_study(
     workload: Workload,
     table: str,
     rows: DataFrame,
@@ -161,7 +162,7 @@ def study_of(
     sets = candidates(augmented)
     least = min_size if min_size is not None else LayoutSpec().min_size
     times = times_filtered(of_log, types)
-    total, by = _counted(rows, times, least, by)
+    total, by = _count_rows(rows, times, least, by)
     items = sorted({item for one in sets for item in one.items})
     filtered = {column.name for item in of_log.items for column in item.columns}
     buckets = {name: f"date_trunc('MONTH', {name_text(name)})" for name in times[:MOST_ORDERS]}
@@ -182,16 +183,16 @@ def study_of(
     return Study(of_log, augmented, usable, drawn, bits, by, least, buckets)
 
 
-def _counted(rows: DataFrame, times: Sequence[str], min_size: int, by: str | None) -> tuple[int, str | None]:
+def _count_rows(rows: DataFrame, times: Sequence[str], min_size: int, by: str | None) -> tuple[int, str | None]:
     """How many rows there are, and the units: as given, or months of the column of time that is asked for most."""
     if by is not None or not times:
         return rows.count(), by
     column = f.col(name_text(times[0]))
-    counted = [f.count_distinct(f.date_trunc(unit, column)).alias(unit) for unit in UNITS]
-    found = rows.agg(f.count(f.lit(1)).alias("rows"), *counted).first()
-    assert found is not None
-    blocks = {unit: found["rows"] / min_size / max(1, found[unit]) for unit in UNITS}
+    units = [f.count_distinct(f.date_trunc(unit, column)).alias(unit) for unit in UNITS]
+    counts = rows.agg(f.count(f.lit(1)).alias("rows"), *units).first()
+    assert counts is not None
+    blocks = {unit: counts["rows"] / min_size / max(1, counts[unit]) for unit in UNITS}
     unit = next((unit for unit in UNITS[1:] if blocks[unit] >= FEWEST_BLOCKS), None)
     if unit == "MONTH" and blocks["MONTH"] > MOST_BLOCKS and blocks["DAY"] >= FEWEST_BLOCKS:
         unit = "DAY"
-    return int(found["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"
+    return int(counts["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"

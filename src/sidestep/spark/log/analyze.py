@@ -20,6 +20,7 @@ from sidestep.spark.log.fp_growth import FrequentSets
 from sidestep.spark.log.recording import is_recording, read_recording
 from sidestep.spark.log.statements import Table, analyze_statements
 from sidestep.spark.log.uses import given_names
+from sidestep.spark.progress import Progress, Watch
 from sidestep.workload import (
     Analysis,
     Eligibility,
@@ -37,6 +38,8 @@ from sidestep.workload import (
 from sidestep.workload import analyze as analyze_workload
 from sidestep.workload.analysis.views import page, rendered
 
+LogSource = str | os.PathLike[str] | Sequence[str]
+"""A log: a file or a folder of any kind, or a list of statements."""
 MOST_FAILURES = 1_000
 
 
@@ -110,7 +113,7 @@ class LogAnalysis:
 @leaves_session_active
 def analyze(
     spark: SparkSession,
-    log: str | os.PathLike[str] | Sequence[str],
+    log: LogSource,
     *,
     tables: Mapping[str, Table] | None = None,
     num_features: int | None = None,
@@ -119,6 +122,7 @@ def analyze(
     negations: bool = False,
     dialect: str | None = None,
     miner: OneOf["spark", "numpy"] = "spark",
+    progress: Progress | None = None,
 ) -> LogAnalysis:
     """What the queries of a log have in common: features of each table, and how well they serve.
 
@@ -127,7 +131,9 @@ def analyze(
     ``num_features`` nor ``threshold`` both are chosen by what would have served later queries best. Predicates on
     dates, and negations, become features only if asked for. No statement is run.
     """
-    workload = read_workload(spark, log, tables or {}, dialect)
+    watch = Watch(spark.sparkContext, progress)
+    with watch.stage("read the log"):
+        workload = read_workload(spark, log, tables or {}, dialect)
     options = Options(
         num_features=num_features if num_features is not None else Options().num_features,
         threshold=threshold,
@@ -139,12 +145,13 @@ def analyze(
     asked = [
         name for name in tables or () if any(use.table == name for query in workload.queries for use in query.uses)
     ]
-    return LogAnalysis(analyze_workload(workload, asked or None, options, mine, tune), workload.failures)
+    with watch.stage("choose features"):
+        return LogAnalysis(analyze_workload(workload, asked or None, options, mine, tune), workload.failures)
 
 
 def read_workload(
     spark: SparkSession,
-    log: str | os.PathLike[str] | Sequence[str],
+    log: LogSource,
     tables: Mapping[str, Table],
     dialect: str | None = None,
 ) -> Workload:

@@ -90,10 +90,10 @@ def check_features(
 ) -> CheckedFeatures:
     """Those of the features that mean in this session, on a table of this schema, what they say."""
     texts = [_text(feature) for feature in features.features]
-    found = read_back(spark, [text or "FALSE" for text in texts], schema)
+    meanings = read_back(spark, [text or "FALSE" for text in texts], schema)
     used: list[tuple[Feature, str]] = []
     left_out: list[LeftOut] = []
-    for feature, text, meaning in zip(features.features, texts, found, strict=True):
+    for feature, text, meaning in zip(features.features, texts, meanings, strict=True):
         reason = _objection(feature, meaning) if text is not None else "it has a value that SQL cannot spell"
         if reason is None and text is not None:
             used.append((feature, text))
@@ -144,26 +144,26 @@ def read_back(spark: SparkSession, conditions: Sequence[str], schema: StructType
     copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     copy.conf.set("spark.sql.constraintPropagation.enabled", "false")
     statements = [Statement(f"SELECT 1 FROM {VIEW} WHERE {condition}") for condition in conditions]
-    found: dict[str, tuple[Predicate, ...] | str] = {}
+    meanings: dict[str, tuple[Predicate, ...] | str] = {}
     workload = analyze_statements(copy, statements, {VIEW: schema})
     for failure in workload.failures:
-        found[failure.statement.sql] = failure.reason
+        meanings[failure.statement.sql] = failure.reason
     for query in workload.queries:
         folded = "Catalyst folds it to a constant"
-        found[query.sql] = tuple(query.uses[0].predicates) if len(query.uses) == 1 else folded
-    return [found[statement.sql] for statement in statements]
+        meanings[query.sql] = tuple(query.uses[0].predicates) if len(query.uses) == 1 else folded
+    return [meanings[statement.sql] for statement in statements]
 
 
 def with_words(rows: DataFrame, checked: CheckedFeatures) -> DataFrame:
     """The rows with their feature vectors: bit ``j % 64`` of word ``j // 64`` says whether feature j is TRUE."""
-    conditions = [_tried(rows.sparkSession, f.expr(text)) for text in checked.sql]
+    conditions = [_try_eval(rows.sparkSession, f.expr(text)) for text in checked.sql]
     words = {}
     for number, name in enumerate(checked.words):
         bits = [
             f.when(condition, f.lit(_bit(position))).otherwise(f.lit(0).cast("bigint"))
             for position, condition in enumerate(conditions[number * WORD : (number + 1) * WORD])
         ]
-        words[name] = _joined(bits)
+        words[name] = _or_bits(bits)
     return rows.withColumns(words) if words else rows
 
 
@@ -172,14 +172,14 @@ def _bit(position: int) -> int:
     return 1 << position if position < WORD - 1 else -(1 << position)
 
 
-def _joined(bits: list[SparkColumn]) -> SparkColumn:
+def _or_bits(bits: list[SparkColumn]) -> SparkColumn:
     while len(bits) > 1:
         pairs = [bits[at].bitwiseOR(bits[at + 1]) for at in range(0, len(bits) - 1, 2)]
         bits = pairs + ([bits[-1]] if len(bits) % 2 else [])
     return bits[0]
 
 
-def _tried(spark: SparkSession, condition: SparkColumn) -> SparkColumn:
+def _try_eval(spark: SparkSession, condition: SparkColumn) -> SparkColumn:
     """The condition, NULL where it raises an error: rows that no query of the log ever showed it may do that."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None

@@ -29,7 +29,15 @@ from sidestep.layout.demand import Demands
 from sidestep.layout.placement import FileMap, map_files
 from sidestep.predicate.text import name_text
 from sidestep.spark.organize.featurize import CheckedFeatures, with_words
-from sidestep.spark.organize.reduce import BUCKET, LABEL, ROWS, TASKS_PER_CORE, partitioned, reduced, word_matrix
+from sidestep.spark.organize.reduce import (
+    BUCKET,
+    LABEL,
+    ROWS,
+    TASKS_PER_CORE,
+    partition_units,
+    reduce_rows,
+    word_matrix,
+)
 from sidestep.spark.organize.units import UNIT, unit_expression, with_units
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Watch
@@ -83,12 +91,12 @@ def organize(
     featurized = with_words(located.withColumns(buckets) if buckets else located, checked)
     columns = [*target.partition_columns, UNIT, *buckets, *checked.words]
     keys = {name: f"{RESERVED}k{number}" for number, name in enumerate(columns)}
-    pairs = reduced(featurized, keys, checked, demands, sliced=spec.by is None).persist()
+    pairs = reduce_rows(featurized, keys, checked, demands, sliced=spec.by is None).persist()
     try:
         with watch.stage("featurize and reduce", known or 0):
             total = int(pairs.agg(f.sum(ROWS)).collect()[0][0] or 0)
         with watch.stage("partition", total):
-            vectors = partitioned(pairs, keys, checked, demands, spec.min_size)
+            vectors = partition_units(pairs, keys, checked, demands, spec.min_size)
     finally:
         pairs.unpersist()
     if not total:
@@ -106,8 +114,8 @@ def organize(
         first_block=first_block,
     )
     with watch.stage("shuffle and write", total):
-        sent = _sent(featurized, vectors, files, keys, spec, target)
-        written = write_on_spark(sent, target, files.plans)
+        routed = _route_rows(featurized, vectors, files, keys, spec, target)
+        written = write_on_spark(routed, target, files.plans)
     if sum(file.rows for file in written) != total:
         raise SidestepError(f"{total:,} rows were read, and others the second time: the table changed. Try again.")
     return Organized(tuple(written), files.units, total, len(vectors))
@@ -120,7 +128,7 @@ def demands_of(spec: LayoutSpec, checked: CheckedFeatures) -> Demands | None:
     return Demands.from_json(len(checked.features), json.loads(spec.demands))
 
 
-def _sent(
+def _route_rows(
     featurized: DataFrame,
     vectors: pa.Table,
     files: FileMap,
@@ -128,7 +136,7 @@ def _sent(
     spec: LayoutSpec,
     target: BlockTarget,
 ) -> DataFrame:
-    """The rows on their way: each in the task of its file, sorted by file, group and order columns."""
+    """The rows in the tasks that write them: each in that of its file, sorted by file, group and order columns."""
     small = (
         vectors.select([*keys.values()])
         .append_column(GROUP, pa.array(files.group))
@@ -144,14 +152,14 @@ def _sent(
     matches = [f.col(name_text(key)).eqNullSafe(f.col(name)) for key, name in keys.items()]
     joined = featurized.join(looked_up, matches, "left")
     if files.parted:
-        joined = _parted(joined)
+        joined = _deal_out(joined)
     # A row that found no group goes on without one, to the task that will say so.
     placed = joined.withColumn(TASK, f.coalesce(TASK, f.lit(0))).repartitionById(files.tasks, f.col(TASK))
     order = [f.col(name_text(name)) for name in spec.order]
     return with_partition_texts(placed.sortWithinPartitions(FILE, GROUP, *order), target)
 
 
-def _parted(joined: DataFrame) -> DataFrame:
+def _deal_out(joined: DataFrame) -> DataFrame:
     """Rows of a group that is larger than a file, dealt out to several by what they hold."""
     held = [
         f.col(name_text(field.name))

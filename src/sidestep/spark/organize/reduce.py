@@ -28,7 +28,7 @@ LABEL, ROWS, BUCKET = (f"{RESERVED}{name}" for name in ("label", "rows", "bucket
 TASKS_PER_CORE = 4
 
 
-def reduced(
+def reduce_rows(
     featurized: DataFrame,
     keys: Mapping[str, str],
     checked: CheckedFeatures,
@@ -48,10 +48,10 @@ def reduced(
         if name in featurized.columns
         for kind, end in zip(("least", "most"), _bounds(featurized, name), strict=True)
     ]
-    counted = featurized.groupBy(*(named[key].alias(name) for key, name in keys.items()))
-    counts = counted.agg(f.count(f.lit(1)).alias(ROWS), *bounds)
-    told = [key for key in keys if key not in checked.words and not key.startswith(BUCKET)]
-    texts = {key: f.col(keys[key]).cast("string") for key in told}
+    grouped = featurized.groupBy(*(named[key].alias(name) for key, name in keys.items()))
+    counts = grouped.agg(f.count(f.lit(1)).alias(ROWS), *bounds)
+    labels = [key for key in keys if key not in checked.words and not key.startswith(BUCKET)]
+    texts = {key: f.col(keys[key]).cast("string") for key in labels}
     if sliced:
         # Slices of another run are other units, whatever their numbers.
         texts[UNIT] = f.concat(f.lit(f"slice-{uuid.uuid4().hex[:12]}-"), f.lpad(texts[UNIT], 6, "0"))
@@ -67,7 +67,7 @@ def _bounds(rows: DataFrame, name: str) -> tuple[Column, Column]:
     return f.coalesce(least, f.lit(2**63 - 1)), f.coalesce(most, f.lit(-(2**63)))
 
 
-def partitioned(
+def partition_units(
     pairs: DataFrame, keys: Mapping[str, str], checked: CheckedFeatures, demands: Demands | None, min_size: int
 ) -> pa.Table:
     """The pairs with the group of each within its unit."""

@@ -1,6 +1,7 @@
-"""Units: the parts of a table that are laid out one by one, told apart by an expression or cut as slices.
+"""Units: the parts of a table that are laid out one by one.
 
-Units without a wish: slices of a table in its natural order, a few million rows each.
+An expression tells them apart, such as the month of a date; without one they are slices of the table in its natural
+order, a few million rows each.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ UNIT = f"{RESERVED}unit"
 
 
 def with_units(rows: DataFrame, spec: LayoutSpec, partition_columns: Sequence[str]) -> tuple[DataFrame, int | None]:
-    """The rows with the unit of each, and how many they are if that had to be found out."""
+    """The rows with the unit of each, and how many rows there are where that had to be counted."""
     if spec.by is None:
         return with_slices(rows, UNIT, spec.unit_rows, partition_columns)
     return rows.withColumn(UNIT, unit_expression(rows, spec.by)), None
@@ -81,7 +82,7 @@ def with_slices(rows: DataFrame, unit: str, unit_rows: int, partition_columns: S
 
 
 def slice_count(rows: int, unit_rows: int) -> int:
-    """How many slices so many rows are cut into: as near to the wished size as even slices allow.
+    """The number of even slices whose size is nearest to ``unit_rows``.
 
     >>> slice_count(10, 4), slice_count(9, 4), slice_count(0, 4)
     (3, 2, 1)

@@ -1,4 +1,4 @@
-"""Block files written by Spark's workers, and what they tell of them."""
+"""Block files written by Spark's workers, and what they report of each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -17,7 +18,7 @@ from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, write_blocks
 
-TOLD = pa.schema(
+ROW_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
         ("size", pa.int64()),
@@ -29,7 +30,7 @@ TOLD = pa.schema(
         ("index", pa.binary()),
     ]
 )
-TOLD_TYPES = (
+ROW_TYPES = (
     "path string, size bigint, modified bigint, rows bigint, blocks bigint, partition string, stats string, "
     "index binary"
 )
@@ -46,23 +47,33 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def write_on_spark(rows: DataFrame, target: BlockTarget, plans: Sequence[FilePlan]) -> list[WrittenFile]:
-    """Write rows, sorted within each partition of the DataFrame as ``write_blocks`` wants them, where they are."""
+def write_on_spark(
+    rows: DataFrame, target: BlockTarget, plans: Sequence[FilePlan], *, by_task: bool = False
+) -> list[WrittenFile]:
+    """Write rows, sorted within each partition of the DataFrame as ``write_blocks`` wants them, where they are.
+
+    With ``by_task``, rows carry file number 0 and each task takes the plan of its own number, the first again after the
+    last. ``spark_partition_id`` would not do: of rows that Spark has at hand, it is 0 in every task.
+    """
     names = [*target.schema.names, FILE, GROUP, *target.words, *target.partition_texts]
     planned = tuple(plans)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for file in write_blocks((batch.rename_columns(names) for batch in batches), target, planned):
-            yield pa.RecordBatch.from_pylist([_told(file)], schema=TOLD)
+        context = TaskContext.get()
+        mine = planned
+        if by_task and context is not None:
+            mine = (planned[context.partitionId() % len(planned)],)
+        for file in write_blocks((batch.rename_columns(names) for batch in batches), target, mine):
+            yield pa.RecordBatch.from_pylist([_to_row(file)], schema=ROW_SCHEMA)
 
     # By number: Spark's Python functions take no column with a dot in its name.
     numbered = [f.col(name_text(name)).alias(f"c{number}") for number, name in enumerate(names)]
     with same_interpreter(rows.sparkSession.sparkContext):
-        told = rows.select(numbered).mapInArrow(work, TOLD_TYPES).collect()
-    return [_heard(row.asDict()) for row in told]
+        described = rows.select(numbered).mapInArrow(work, ROW_TYPES).collect()
+    return [_from_row(row.asDict()) for row in described]
 
 
-def _told(file: WrittenFile) -> dict[str, Any]:
+def _to_row(file: WrittenFile) -> dict[str, Any]:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, file.index.schema) as writer:
         writer.write_table(file.index)
@@ -78,7 +89,7 @@ def _told(file: WrittenFile) -> dict[str, Any]:
     }
 
 
-def _heard(told: dict[str, Any]) -> WrittenFile:
-    partition = tuple((name, value) for name, value in json.loads(told.pop("partition")))
-    index = pa.ipc.open_stream(bytes(told.pop("index"))).read_all()
-    return WrittenFile(**told, partition=partition, index=index)
+def _from_row(row: dict[str, Any]) -> WrittenFile:
+    partition = tuple((name, value) for name, value in json.loads(row.pop("partition")))
+    index = pa.ipc.open_stream(bytes(row.pop("index"))).read_all()
+    return WrittenFile(**row, partition=partition, index=index)

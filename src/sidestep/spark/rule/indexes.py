@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import threading
 import time
@@ -42,7 +43,7 @@ class _Slot:
 class Indexes:
     """Finds the index of a folder and keeps it open; a newer one on disk replaces it before the next query."""
 
-    def __init__(self, rule: Any, index_dir: str | None = None) -> None:
+    def __init__(self, rule: Any, index_dir: str | os.PathLike[str] | None = None) -> None:
         self._rule = rule
         self._index_dir = index_dir
         self._slots: dict[str, _Slot] = {}

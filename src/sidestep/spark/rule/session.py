@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,9 @@ _lock = threading.RLock()
 class Enabled:
     """sidestep at work in one session; as a context manager, until the end of the block."""
 
-    def __init__(self, spark: SparkSession, index_dir: str | None, record: str | None, induced: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, index_dir: str | os.PathLike[str] | None, record: str | None, induced: bool
+    ) -> None:
         self.spark = spark
         self.arguments = (index_dir, record, induced)
         self.bridge = Bridge(spark)
@@ -66,7 +69,11 @@ def session_key(spark: SparkSession) -> str:
 
 
 def enable(
-    spark: SparkSession, *, index_dir: str | None = None, record: str | None = None, induced: bool = True
+    spark: SparkSession,
+    *,
+    index_dir: str | os.PathLike[str] | None = None,
+    record: str | None = None,
+    induced: bool = True,
 ) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 

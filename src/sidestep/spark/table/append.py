@@ -20,15 +20,15 @@ from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import read, resolve
+from sidestep.spark.relation import read
 from sidestep.spark.table.reports import WriteReport
-from sidestep.spark.table.state import TableState, find_table, finish, read_state
+from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
 from sidestep.store.parquet.writer import FILE, GROUP
-from sidestep.synopsis.recipe import Recipes
+from sidestep.synopsis.recipe import RecipeText
 
 SPAN = 64
-"""Block ids set aside for each task. A task that writes more uses its neighbour's as well: ids then repeat, which
-costs some skipping inside those files and nothing else."""
+"""Block ids reserved for each task. A task that writes more uses its neighbour's as well: ids then repeat, which costs
+some skipping inside those files and nothing else."""
 PLANS = 1_024
 """Tasks beyond this use the same ids again."""
 
@@ -36,49 +36,47 @@ PLANS = 1_024
 @leaves_session_active
 def append(
     spark: SparkSession,
-    table: str,
-    rows: DataFrame | str,
+    table: str | os.PathLike[str],
+    rows: DataFrame | str | os.PathLike[str],
     *,
-    recipes: Recipes | None = None,
+    synopses: RecipeText | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> WriteReport:
     """Add the rows of a DataFrame, or of the table at a path, to the Delta table at a path or of a name.
 
     Columns are matched by name. A column that the rows lack becomes NULL; one too many, or one of another type, is an
-    error. One atomic commit: readers see all of the rows or none. Their blocks get the synopses that the table has, or
-    those that ``recipes`` name, which then are the table's.
+    error. One atomic commit: readers see all of the rows or none. Their blocks get the synopses that the table has,
+    but for columns that ``synopses`` names: those get what it says, in what comes later as well.
     """
     root = find_table(spark, table)
-    given = rows if isinstance(rows, DataFrame) else read(spark, resolve(spark, rows))
-    session = given.sparkSession
+    given = rows if isinstance(rows, DataFrame) else read(spark, rows)
     watch = Watch(spark.sparkContext, progress)
-    state = read_state(session, root, index_dir, recipes=recipes)
-    fitted = fit(given, state.schema, root.uri)
+    state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
+    matched = match_columns(given, state.schema, root.uri)
     with watch.stage("write"):
-        written = write_on_spark(_sent(fitted, state), state.target, _plans(state))
+        written = write_on_spark(_prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
     version = state.snapshot.version
     if written:
-        with watch.stage("commit"):
-            # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
-            version = finish(state, written, (), operation="WRITE", data_change=True)
+        # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
+        version = commit_files(state, written, (), operation="WRITE", data_change=True, watch=watch).version
     return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
 
 
-def _sent(fitted: DataFrame, state: TableState) -> DataFrame:
-    texts = with_partition_texts(with_words(fitted, state.checked), state.target)
+def _prepare_rows(rows: DataFrame, state: TableState) -> DataFrame:
+    """The rows as the writer wants them: with feature vectors and the texts of partitions, by which they are sorted."""
+    texts = with_partition_texts(with_words(rows, state.checked), state.target)
     if state.target.partition_columns:
         texts = texts.sortWithinPartitions(*state.target.partition_texts)
-    number = f.pmod(f.spark_partition_id(), f.lit(PLANS)).cast("int")
-    return texts.withColumn(FILE, number).withColumn(GROUP, f.lit(0))
+    return texts.withColumns({FILE: f.lit(0), GROUP: f.lit(0)})
 
 
-def _plans(state: TableState) -> list[FilePlan]:
-    first = state.first_block
+def _plan_files(state: TableState) -> list[FilePlan]:
+    first = state.reserve(SPAN * PLANS)
     return [FilePlan(first + SPAN * number) for number in range(PLANS)]
 
 
-def fit(rows: DataFrame, schema: StructType, what: str) -> DataFrame:
+def match_columns(rows: DataFrame, schema: StructType, what: str) -> DataFrame:
     """The rows with exactly these columns, in this order; an error that names what does not fit."""
     given = {field.name: field for field in rows.schema.fields}
     extra = [name for name in given if name not in schema.names]
@@ -86,10 +84,10 @@ def fit(rows: DataFrame, schema: StructType, what: str) -> DataFrame:
         alike = [name for name in schema.names if name.lower() == extra[0].lower()]
         hint = f" It has {alike[0]}: names are case-sensitive." if alike else " Drop it, or add it to the table first."
         raise SidestepError(f"{what} has no column {', '.join(extra)}.{hint}")
-    return rows.select([_fitted(field, given.get(field.name), what).alias(field.name) for field in schema.fields])
+    return rows.select([_match_column(field, given.get(field.name), what).alias(field.name) for field in schema.fields])
 
 
-def _fitted(wanted: StructField, given: StructField | None, what: str) -> Column:
+def _match_column(wanted: StructField, given: StructField | None, what: str) -> Column:
     if given is None:
         if not wanted.nullable:
             raise SidestepError(f"Column {wanted.name} of {what} must not be NULL, and the rows do not have it.")
@@ -99,10 +97,10 @@ def _fitted(wanted: StructField, given: StructField | None, what: str) -> Column
             f"Column {wanted.name} of {what} is {wanted.dataType.simpleString()}, and the rows have "
             f"{given.dataType.simpleString()}: cast it."
         )
-    return required(f.col(name_text(wanted.name)), wanted, what)
+    return not_null(f.col(name_text(wanted.name)), wanted, what)
 
 
-def required(value: Column, field: StructField, what: str) -> Column:
+def not_null(value: Column, field: StructField, what: str) -> Column:
     """The value, or an error where it is NULL and the column must not be."""
     if field.nullable:
         return value

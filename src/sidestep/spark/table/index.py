@@ -1,18 +1,17 @@
 """``sidestep.index``: chooses the synopses of a table's columns, and has the collect job make them.
 
-The collect job: builds the synopses of a table's blocks on Spark, one pass over what is not indexed yet.
+The collect job builds the synopses of a table's blocks on Spark, in one pass over what is not indexed yet. The index is
+opened once before the job, and once after it if it wrote something; every layer is given the open one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
-from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -21,37 +20,40 @@ from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.jvm.sessions import leaves_session_active, same_interpreter
-from sidestep.spark.log.analyze import read_workload
+from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
-from sidestep.spark.relation import read, resolve
+from sidestep.spark.progress import Progress, Watch
+from sidestep.spark.relation import name_of, read, resolve
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
-from sidestep.store import status as store_status
+from sidestep.store import status as table_status
 from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.upkeep.false_positives import remember_keeping
+from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import AskedRanges, Making
-from sidestep.synopsis.recipe import Recipe, Recipes, Wishes, bytes_of
+from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 
-Log = str | os.PathLike[str] | Sequence[str]
+TASKS_PER_CORE = 8
 
 
 @leaves_session_active
 def index(
     spark: SparkSession,
-    table: str,
+    table: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
-    index_dir: str | None = None,
     footers: bool = True,
-    synopses: Wishes | None = None,
+    synopses: RecipeText | None = None,
     budget: int | str | None = None,
-    log: Log | None = None,
+    log: LogSource | None = None,
     name: str | None = None,
     tables: Mapping[str, Table] | None = None,
+    dialect: str | None = None,
     rebuild: bool = False,
+    index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> IndexStatus:
     """Index the table at a path (or of a name in the catalog): what each row group of its files holds.
@@ -61,122 +63,123 @@ def index(
     known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
 
     Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. In
-    it, ``name`` is what the table is called, and ``tables`` has the paths of others that are named. ``budget`` is how
-    many bytes synopses beside zone maps may take, as a number or a text like ``"8MB"``; it is spent where it saves
-    most. ``synopses`` says what columns get: ``"id=range-set:20,code=bloom"``, or a mapping from column to the same.
-    The choice is remembered: later calls give new files what the others have, unless one of these is given.
-    ``rebuild`` makes everything anew, of all files.
+    it, ``name`` is what the table is called, ``tables`` has the paths of others that are named, and ``dialect`` is its
+    SQL, if that is not Spark's. ``budget`` is how many bytes synopses beside zone maps may take, as a number or a text
+    like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
+    ``"id=range-set:20,code=bloom"``, or a mapping from column to the same. The choice is remembered: later calls give
+    new files what the others have, unless one of these is given. ``rebuild`` makes everything anew, of all files.
     """
     size = None if budget is None else bytes_of(budget)
-    path = resolve(spark, os.fspath(table))
+    path = resolve(spark, table)
     snapshot = read_snapshot(path)
     types = column_types(spark, snapshot, path, columns)
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns and of != BLOCK}
-    workload, asked = None, None
+    watch = Watch(spark.sparkContext, progress)
+    workload, usage = None, None
     if log is not None:
-        called = name or (snapshot.root.name if "/" in table or table.startswith(".") else table)
-        workload = read_workload(spark, log, {**(tables or {}), called: read(spark, path).schema})
-        asked = column_usage(workload, called)
-    view = open_index(snapshot.root, index_dir)
-    choice = _chosen(snapshot, usable, view, synopses, size, asked, rebuild)
-    found = index_snapshot(
+        called = name or name_of(table, snapshot.root)
+        with watch.stage("analyze"):
+            schema = read(spark, path).schema
+            workload = read_workload(spark, log, {**(tables or {}), called: schema}, dialect)
+            usage = column_usage(workload, called)
+    opened = open_index(snapshot.root, index_dir)
+    with watch.stage("synopses"):
+        choice = _choose_synopses(snapshot, usable, opened, synopses, size, usage, rebuild)
+    updated = index_snapshot(
         spark,
         snapshot,
         types,
-        index_dir=index_dir,
+        opened,
         footers=footers,
         recipes=None if choice is None else choice.recipes,
         rates=None if choice is None else choice.bounds,
-        asked=None if asked is None else popular_sets(asked, usable),
+        asked=None if usage is None else popular_sets(usage, usable),
         rebuild=rebuild,
-        progress=progress,
+        watch=watch,
     )
     if choice is None:
-        return found
-    if snapshot.files:
-        remember_keeping(open_index(snapshot.root, index_dir), snapshot.files)
-    if found.synopses:
-        found = store_status(snapshot, index_dir)
-    return replace(found, notes=(*_about(workload, asked), *choice.notes))
+        return index_status(snapshot, updated)
+    estimates = remember_keeping(updated, snapshot.files) if snapshot.files else None
+    return replace(index_status(snapshot, updated, estimates), notes=(*_log_notes(workload, usage), *choice.notes))
 
 
-def _chosen(
+def _choose_synopses(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
-    view: TableIndex,
-    synopses: Wishes | None,
+    index: TableIndex,
+    synopses: RecipeText | None,
     budget: int | None,
-    asked: ColumnUsage | None,
+    usage: ColumnUsage | None,
     rebuild: bool,
 ) -> RecipeChoice | None:
     """What columns are to have; None if that was chosen before and no one asks for anything else.
 
-    Columns that are not spoken of keep what they have; only a budget, a log or a rebuild chooses for all anew.
+    Columns that are not named keep what they have; only a budget, a log or a rebuild chooses for all anew.
     """
-    decided = frozenset(view.decided.keys() & columns.keys())
-    if budget is not None or asked is not None or rebuild:
+    decided = frozenset(index.decided.keys() & columns.keys())
+    if budget is not None or usage is not None or rebuild:
         decided = frozenset()
     if synopses is None and decided >= columns.keys():
         return None
-    kept = {of: view.recipes.get(of, Recipe()) for of in decided}
-    found = choose_recipes(snapshot, columns, synopses=synopses, budget=budget, asked=asked, kept=kept)
+    kept = {name: index.recipes.get(name, Recipe()) for name in decided}
+    choice = choose_recipes(snapshot, columns, synopses=synopses, budget=budget, asked=usage, kept=kept)
     # What was expected of other synopses than these says nothing any more.
-    same = {of for of, recipe in found.recipes.items() if recipe == view.recipes.get(of)}
-    before = {of: rate if of in same else 1.0 for of, rate in view.rates.items()}
-    return replace(found, bounds={**before, **found.bounds})
+    same = {name for name, recipe in choice.recipes.items() if recipe == index.recipes.get(name)}
+    before = {name: rate if name in same else 1.0 for name, rate in index.rates.items()}
+    return replace(choice, bounds={**before, **choice.bounds})
 
 
-def _about(workload: Workload | None, asked: ColumnUsage | None) -> list[str]:
-    """What is to be said of the log."""
-    if workload is None or asked is None:
+def _log_notes(workload: Workload | None, usage: ColumnUsage | None) -> list[str]:
+    """What a person should know of the log: statements that could not be used, and whether it names the table."""
+    if workload is None or usage is None:
         return []
-    found = []
+    notes = []
     if workload.failures:
         many, first = sum(each.statement.count for each in workload.failures), workload.failures[0].reason
-        found.append(f"{many:,} statement{'s' * (many != 1)} of the log could not be used, the first because: {first}.")
-    if not asked.ranges and not asked.joins:
-        found.append("No query of the log filters this table or joins on it: say what the log calls it.")
-    return found
-
-
-Progress = Callable[[int, int], None]
-"""Told (files done, files in all) while the job runs."""
-TASKS_PER_CORE = 8
+        notes.append(f"{many:,} statement{'s' * (many != 1)} of the log could not be used, the first because: {first}.")
+    if not usage.ranges and not usage.joins:
+        notes.append("No query of the log filters this table or joins on it: say what the log calls it.")
+    return notes
 
 
 def index_snapshot(
     spark: SparkSession,
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
+    index: TableIndex,
     *,
-    index_dir: str | None = None,
     footers: bool = True,
     recipes: Recipes | None = None,
     rates: Mapping[str, float] | None = None,
     asked: AskedRanges | None = None,
     rebuild: bool = False,
-    progress: Progress | None = None,
-) -> IndexStatus:
+    watch: Watch | None = None,
+) -> TableIndex:
     """The collect job: index the files of a snapshot that are not indexed yet, with zone maps and by recipes.
 
     ``recipes`` are all that columns get beside zone maps; without, new files get what the others have. ``rates`` are
     the false positives expected of that, to be remembered; ``asked`` is what the workload asks of columns.
     """
     sources = Sources(footers=footers)
+    watched = watch or Watch(spark.sparkContext)
 
     def run(files: Sequence[DataFile], making: Making) -> Iterable[pa.Table | DamagedFile | None]:
-        return summarize_on_spark(spark, snapshot, files, columns, sources, progress, making)
+        if not files:
+            return []
+        with watched.stage("collect", len(files), "files"):
+            return summarize_on_spark(spark, snapshot, files, columns, sources, making)
 
-    update_index(snapshot, columns, index_dir, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
-    return store_status(snapshot, index_dir)
+    return update_index(snapshot, columns, index, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
 
 
-def status(spark: SparkSession | None, table: str, *, index_dir: str | None = None) -> IndexStatus:
+def status(
+    spark: SparkSession | None, table: str | os.PathLike[str], *, index_dir: str | os.PathLike[str] | None = None
+) -> IndexStatus:
     """What of the table at a path (or of a name in the catalog) is indexed, and how big its index is.
 
     A path needs no Spark: ``spark`` may be None then.
     """
-    return store_status(table if spark is None else resolve(spark, table), index_dir)
+    return table_status(table if spark is None else resolve(spark, table), index_dir)
 
 
 def column_types(
@@ -205,12 +208,9 @@ def summarize_on_spark(
     files: Sequence[DataFile],
     columns: Mapping[str, DataType],
     sources: Sources,
-    progress: Progress | None,
-    making: Making | None = None,
+    making: Making,
 ) -> list[pa.Table | DamagedFile | None]:
     """The index rows of each file, read by Spark's executors; large files first, so that no core waits at the end."""
-    if not files:
-        return []
     context = spark.sparkContext
     tasks = min(len(files), context.defaultParallelism * TASKS_PER_CORE)
     by_size = sorted(files, key=lambda file: file.size, reverse=True)
@@ -222,9 +222,8 @@ def summarize_on_spark(
             yield from _summarize_share(root, share, wanted, sources, log_times, making)
 
     with same_interpreter(context):
-        done = context.parallelize(shares, tasks).mapPartitions(work)
-        collected = _collected(context, done, tasks, len(files), progress)
-    return [DamagedFile(one) if isinstance(one, str) else pa.ipc.open_stream(one).read_all() for one in collected]
+        summaries = context.parallelize(shares, tasks).mapPartitions(work).collect()
+    return [DamagedFile(one) if isinstance(one, str) else pa.ipc.open_stream(one).read_all() for one in summaries]
 
 
 def _summarize_share(
@@ -233,7 +232,7 @@ def _summarize_share(
     columns: Mapping[str, DataType],
     sources: Sources,
     log_times: bool,
-    making: Making | None,
+    making: Making,
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)
@@ -248,37 +247,3 @@ def _summarize_share(
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
             yield sink.getvalue().to_pybytes()
-
-
-def _collected(context: Any, rdd: Any, tasks: int, files: int, progress: Progress | None) -> list[bytes | str]:
-    """``rdd.collect()``, telling how far it is while it runs."""
-    if progress is None:
-        collected: list[bytes | str] = rdd.collect()
-        return collected
-    outcome: dict[str, Any] = {}
-    group = f"sidestep-index-{id(rdd)}"
-
-    def run() -> None:
-        try:
-            context.setJobGroup(group, "sidestep: collect synopses")
-            outcome["rows"] = rdd.collect()
-        except BaseException as problem:
-            outcome["problem"] = problem
-
-    thread = InheritableThread(target=run)
-    thread.start()
-    tracker = context.statusTracker()
-    while thread.is_alive():
-        finished = 0
-        for job in tracker.getJobIdsForGroup(group):
-            info = tracker.getJobInfo(job)
-            for stage in info.stageIds if info else ():
-                stage_info = tracker.getStageInfo(stage)
-                finished += stage_info.numCompletedTasks if stage_info else 0
-        progress(min(files, round(files * finished / tasks)), files)
-        thread.join(timeout=0.1)
-    if "problem" in outcome:
-        raise outcome["problem"]
-    progress(files, files)
-    rows: list[bytes | str] = outcome["rows"]
-    return rows

@@ -27,7 +27,7 @@ def check_condition(spark: SparkSession, state: TableState, where: str) -> None:
     """Refuse what is no condition on one row of the table."""
     if not where.strip():
         raise SidestepError("The condition is empty. To take every row, say so: where='true'.")
-    rows = from_snapshot(spark, state.limited(())).select(*state.schema.names)
+    rows = from_snapshot(spark, state.only(())).select(*state.schema.names)
     try:
         plan = rows.select(f.coalesce(f.expr(where), f.lit(False)))._jdf.queryExecution().analyzed()
     except AnalysisException as problem:
@@ -46,10 +46,10 @@ def files_that_may_match(spark: SparkSession, state: TableState, where: str) -> 
     (meaning,) = read_back(spark, [where], state.schema)
     if isinstance(meaning, str):
         return state.snapshot.files
-    return _kept(state, meaning)
+    return _files_kept(state, meaning)
 
 
-def _kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
+def _files_kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
     in_folders, index = state.snapshot.partition_columns, state.index
     used = {column.name: column.type for predicate in meaning for column in columns_of(predicate)}
     # A name that is a folder's for one and a file's for the other speaks of two things.
@@ -61,7 +61,7 @@ def _kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, 
 
 
 def with_path(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """The rows of :func:`from_snapshot` with the path of their file, as Spark spells it."""
+    """The rows of a snapshot with the path of their file, as Spark spells it."""
     return rows.withColumn(PATH, f.col("_metadata.file_path"))
 
 
@@ -69,10 +69,10 @@ def by_spelling(snapshot: Snapshot, spelled: Mapping[str, object]) -> dict[str, 
     """The files that Spark means by these paths: absolute, with a scheme, and escaped once more than the disk's."""
     files = {file.path: file for file in snapshot.files}
     start = len(snapshot.root.uri.rstrip("/")) + 1
-    found = {path: files.get(unquote(path)[start:]) for path in spelled}
-    if None in found.values():
+    named = {path: files.get(unquote(path)[start:]) for path in spelled}
+    if None in named.values():
         raise SidestepError(f"Spark read a file that {snapshot.root.uri} does not have at this version. Try again.")
-    return {path: file for path, file in found.items() if file is not None}
+    return {path: file for path, file in named.items() if file is not None}
 
 
 def files_that_match(
@@ -81,7 +81,7 @@ def files_that_match(
     """The files that do hold such rows, by their paths as Spark spells them, each with the number of those rows."""
     if not files:
         return {}
-    snapshot = state.limited(files)
+    snapshot = state.only(files)
     rows = with_path(from_snapshot(spark, snapshot), snapshot).where(f.expr(where))
-    counted = {row[PATH]: int(row["count"]) for row in rows.groupBy(PATH).count().collect()}
-    return {path: (file, counted[path]) for path, file in by_spelling(snapshot, counted).items()}
+    counts = {row[PATH]: int(row["count"]) for row in rows.groupBy(PATH).count().collect()}
+    return {path: (file, counts[path]) for path, file in by_spelling(snapshot, counts).items()}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,16 @@ from pyspark.sql import functions as f
 
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
-from sidestep.spark.organize.organize import Organized, organize, unit_expression
+from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
 from sidestep.spark.relation import from_snapshot
 from sidestep.spark.table.matching import check_condition, files_that_may_match
-from sidestep.spark.table.state import TableState, find_table, finish, read_state
+from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.sidecars.layout import load_layout, save_features, save_layout
-from sidestep.synopsis.recipe import Recipes
+from sidestep.synopsis.recipe import RecipeText
 from sidestep.workload.features.feature_set import FeatureSet
 
 ENOUGH_BLOCKS = 4
@@ -89,14 +90,14 @@ class OptimizeReport:
 @leaves_session_active
 def optimize(
     spark: SparkSession,
-    table: str,
+    table: str | os.PathLike[str],
     *,
-    features: FeatureSet | str | None = None,
+    features: FeatureSet | str | os.PathLike[str] | None = None,
     by: str | None = None,
     where: str | None = None,
     all: bool = False,
     enough: int | None = None,
-    recipes: Recipes | None = None,
+    synopses: RecipeText | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> OptimizeReport:
@@ -105,17 +106,17 @@ def optimize(
 
     ``where`` limits it to files that may hold rows for which a condition is TRUE, such as one partition's; ``enough``
     is how many new rows of a unit are worth a layout. See this module for what is organized when. What is written gets
-    the synopses that the table has, or those that ``recipes`` name.
+    the synopses that the table has, but for columns that ``synopses`` names: those get what it says.
     """
     root = find_table(spark, table)
     quiet = quiet_session(spark)
     watch = Watch(spark.sparkContext, progress)
-    given = FeatureSet.load(features) if isinstance(features, str | os.PathLike) else features
-    state = read_state(quiet, root, index_dir, features=given, recipes=recipes)
+    given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
+    state = open_table(quiet, root, index_dir, features=given, synopses=synopses)
     anew = by is not None and by != state.spec.by
     spec = replace(state.spec, by=by) if anew else state.spec
     if spec.by is not None:
-        unit_expression(from_snapshot(quiet, state.limited(())), spec.by)
+        unit_expression(from_snapshot(quiet, state.only(())), spec.by)
     if where is not None:
         check_condition(quiet, state, where)
     spec = replace(spec, features=state.features_id) if given is not None else spec
@@ -135,7 +136,8 @@ def optimize(
         if not worthwhile(counts, wanted):
             waiting = sum(counts)
             todo = replace(todo, unorganized=(), waiting=todo.unorganized)
-    done = [batch for batch in _organized(quiet, root, index_dir, state, todo, watch) if batch is not None]
+    work = [partial(_organize_batch, quiet, root, index_dir, state, files, watch) for files in todo.batches()]
+    done = [batch for batch in map(with_retries, work) if batch is not None]
     if anew and where is None:
         save_layout(state.index.folder, spec)
     removed = sum(batch.removed for batch in done)
@@ -214,7 +216,7 @@ def worthwhile(counts: Sequence[int], enough: int) -> bool:
 
 
 def _rows_by_unit(spark: SparkSession, state: TableState, files: Sequence[DataFile]) -> list[int]:
-    rows = from_snapshot(spark, state.limited(files))
+    rows = from_snapshot(spark, state.only(files))
     keys = [f.col(name_text(name)) for name in state.snapshot.partition_columns]
     keys += [unit_expression(rows, state.spec.by)] if state.spec.by is not None else []
     return [int(row["count"]) for row in rows.groupBy(*keys).count().collect()]
@@ -227,22 +229,6 @@ class _Batch:
     version: int
 
 
-def _organized(
-    spark: SparkSession,
-    root: Location,
-    index_dir: str | os.PathLike[str] | None,
-    state: TableState,
-    todo: Todo,
-    watch: Watch,
-) -> Iterator[_Batch | None]:
-    for files in todo.batches():
-
-        def work(batch: Sequence[DataFile] = files) -> _Batch | None:
-            return _organize_batch(spark, root, index_dir, state, batch, watch)
-
-        yield with_retries(work)
-
-
 def _organize_batch(
     spark: SparkSession,
     root: Location,
@@ -252,21 +238,18 @@ def _organize_batch(
     watch: Watch,
 ) -> _Batch | None:
     """One batch, on the newest version: of its files, those that are still part of the table."""
-    state = read_state(spark, root, index_dir, spec=decided.spec, checked=decided.checked, recipes=decided.recipes)
+    state = open_table(spark, root, index_dir, spec=decided.spec, checked=decided.checked, synopses=decided.synopses)
     live = {file.key for file in state.snapshot.files}
     held = [file for file in files if file.key in live]
     if not held:
         return None
-    rows = from_snapshot(spark, state.limited(held)).drop(BLOCK)
-    organized = organize(
-        rows,
-        state.checked,
-        state.spec,
-        state.target,
-        first_block=state.first_block,
+    organized, commit = organize_files(
+        state,
+        from_snapshot(spark, state.only(held)).drop(BLOCK),
+        held,
         source_bytes=sum(file.size for file in held),
+        operation="OPTIMIZE",
+        data_change=False,
         watch=watch,
     )
-    with watch.stage("commit"):
-        version = finish(state, organized.files, held, operation="OPTIMIZE", data_change=False)
-    return _Batch(organized, len(held), version)
+    return _Batch(organized, len(held), commit.version)

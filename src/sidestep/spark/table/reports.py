@@ -1,7 +1,4 @@
-"""What a load did: how much of what, and how long each stage took.
-
-What a write did, for people and programs.
-"""
+"""What a load or another write did, for people and programs: how much of what, and how long each stage took."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sidestep.render import counted
-from sidestep.spark.organize.featurize import CheckedFeatures, LeftOut
+from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.spark.table.state import TableState
@@ -48,31 +45,28 @@ class LoadReport:
     @classmethod
     def of(
         cls,
-        table: str,
+        state: TableState,
         version: int,
-        before: Snapshot,
-        spec: LayoutSpec,
-        checked: CheckedFeatures,
-        done: Organized,
+        source: Snapshot,
+        organized: Organized,
         stages: Sequence[Stage],
-        recipes: Recipes,
-        notes: Sequence[str] = (),
+        notes: Sequence[str],
     ) -> LoadReport:
         return cls(
-            table=table,
+            table=state.root.uri,
             version=version,
-            rows=done.rows,
-            units=done.units,
-            blocks=done.blocks,
-            files=len(done.files),
-            vectors=done.vectors,
-            bytes_before=before.bytes,
-            bytes_after=sum(file.size for file in done.files),
-            spec=spec,
-            features=tuple(map(str, checked.features.features)),
-            left_out=checked.left_out,
+            rows=organized.rows,
+            units=organized.units,
+            blocks=organized.blocks,
+            files=len(organized.files),
+            vectors=organized.vectors,
+            bytes_before=source.bytes,
+            bytes_after=sum(file.size for file in organized.files),
+            spec=state.spec,
+            features=tuple(map(str, state.checked.features.features)),
+            left_out=state.checked.left_out,
             stages=tuple(stages),
-            synopses={name: recipe for name, recipe in recipes.items() if recipe},
+            synopses={name: recipe for name, recipe in state.target.making.recipes.items() if recipe},
             notes=tuple(notes),
         )
 
@@ -82,8 +76,8 @@ class LoadReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return found | {
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields | {
             "spec": asdict(self.spec),
             "features": list(self.features),
             "left_out": [{"feature": str(one.feature), "reason": one.reason} for one in self.left_out],

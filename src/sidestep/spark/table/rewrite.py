@@ -6,9 +6,8 @@ maps and union vector worked out from the rows that are now in it. Files of othe
 cut into blocks in the order in which they lie. Rows for which the condition is NULL are left as they are.
 
 A file keeps its unit. An update of what units are told apart by may leave a row in a unit that is not its own: that
-costs some skipping, never an answer, since blocks are judged by what is in them.
-
-The values that an update sets, stored as Spark's own UPDATE would store them.
+costs some skipping, never an answer, since blocks are judged by what is in them. The values that an update sets are
+stored as Spark's own UPDATE would store them.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.table.append import plain, required
+from sidestep.spark.table.append import not_null, plain
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.table.reports import WriteReport
-from sidestep.spark.table.state import TableState, find_table, finish, read_state
+from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
 from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
 from sidestep.store.commit.transaction import with_retries
@@ -47,7 +46,7 @@ Change = Callable[[DataFrame, TableState], DataFrame]
 @leaves_session_active
 def delete(
     spark: SparkSession,
-    table: str,
+    table: str | os.PathLike[str],
     where: str,
     *,
     index_dir: str | os.PathLike[str] | None = None,
@@ -60,16 +59,16 @@ def delete(
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
-    def unmatched(rows: DataFrame, state: TableState) -> DataFrame:
+    def keep_unmatched(rows: DataFrame, state: TableState) -> DataFrame:
         return rows.where(~f.col(MATCHES))
 
-    return with_retries(lambda: _rewrite("delete", spark, root, where, unmatched, index_dir, watch))
+    return with_retries(lambda: _rewrite("delete", spark, root, where, keep_unmatched, index_dir, watch))
 
 
 @leaves_session_active
 def update(
     spark: SparkSession,
-    table: str,
+    table: str | os.PathLike[str],
     set: Mapping[str, str],
     where: str,
     *,
@@ -86,13 +85,13 @@ def update(
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
-    def changed(rows: DataFrame, state: TableState) -> DataFrame:
-        new = assigned(rows, set, state.schema, root.uri)
+    def assign(rows: DataFrame, state: TableState) -> DataFrame:
+        new = assigned_values(rows, set, state.schema, root.uri)
         return rows.withColumns(
             {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
         )
 
-    return with_retries(lambda: _rewrite("update", spark, root, where, changed, index_dir, watch))
+    return with_retries(lambda: _rewrite("update", spark, root, where, assign, index_dir, watch))
 
 
 def _rewrite(
@@ -105,9 +104,10 @@ def _rewrite(
     watch: Watch,
 ) -> WriteReport:
     quiet = quiet_session(spark)
-    state = read_state(quiet, root, index_dir)
+    state = open_table(quiet, root, index_dir)
     check_condition(quiet, state, where)
-    change(_marked(from_snapshot(quiet, state.limited(())), where), state)  # refuses bad expressions before any work
+    # Refuses bad expressions before any work.
+    change(_with_matches(from_snapshot(quiet, state.only(())), where), state)
     with watch.stage("find files"):
         looked_at = files_that_may_match(quiet, state, where)
         matching = files_that_match(quiet, state, looked_at, where)
@@ -116,28 +116,28 @@ def _rewrite(
     written: list[WrittenFile] = []
     version = state.snapshot.version
     if matching:
-        with watch.stage("rewrite", int(sum(_rows_of(state, removed)))):
-            written = _written(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
-        with watch.stage("commit"):
-            version = finish(state, written, removed, operation=operation.upper(), data_change=True)
+        with watch.stage("rewrite", sum(_rows_of(state, removed))):
+            written = _write_files(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
+        done = commit_files(state, written, removed, operation=operation.upper(), data_change=True, watch=watch)
+        version = done.version
     return WriteReport.of(
         operation, state, version, written, watch.stages, rows=rows, removed=len(removed), looked_at=len(looked_at)
     )
 
 
-def _marked(rows: DataFrame, where: str) -> DataFrame:
+def _with_matches(rows: DataFrame, where: str) -> DataFrame:
     return rows.withColumn(MATCHES, f.coalesce(f.expr(where), f.lit(False)))
 
 
-def _written(
+def _write_files(
     spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: Change
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
-    snapshot = state.limited(tuple(files.values()))
+    snapshot = state.only(tuple(files.values()))
     rows = with_path(from_snapshot(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
     # Before anything is changed: a condition sees the row as it was.
-    rows = _marked(rows, where)
-    plans, numbers = _plans(state, files)
+    rows = _with_matches(rows, where)
+    plans, numbers = _plan_files(state, files)
     numbered = spark.createDataFrame(
         [(path, number, laid_out) for path, (number, laid_out) in numbers.items()],
         f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean",
@@ -152,12 +152,12 @@ def _written(
     return write_on_spark(arranged, state.target, plans)
 
 
-def _plans(state: TableState, files: Mapping[str, DataFile]) -> tuple[list[FilePlan], dict[str, tuple[int, bool]]]:
+def _plan_files(state: TableState, files: Mapping[str, DataFile]) -> tuple[list[FilePlan], dict[str, tuple[int, bool]]]:
     """A plan for each file, and by its path the plan's number and whether the file's blocks have ids."""
     index, plans, numbers = state.index, [], {}
     units, ids = index.units, index.block_ids
     features = index.features_of_block
-    block = state.first_block
+    first = block = state.reserve()
     positions = index.positions(list(files.values())).tolist()
     for number, (path, file) in enumerate(files.items()):
         position = positions[number]
@@ -170,6 +170,7 @@ def _plans(state: TableState, files: Mapping[str, DataFile]) -> tuple[list[FileP
         rows = int(index.map.rows[mine].sum())
         # Of a file that is not known, no more rows than bytes are reckoned with.
         block += len(mine) + 1 + (rows if len(mine) else file.size) // state.spec.min_size
+    state.reserve(block - first)
     return plans, numbers
 
 
@@ -181,17 +182,18 @@ def _rows_of(state: TableState, files: list[DataFile]) -> list[int]:
     return [int(counts[at]) for at in positions if at >= 0]
 
 
-def assigned(rows: DataFrame, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, Column]:
+def assigned_values(rows: DataFrame, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, Column]:
     """The new value of each column that is set, from an expression over the row; refused if one does not fit."""
     unknown = [name for name in set if name not in schema.names]
     if unknown:
         raise SidestepError(
             f"{what} has no column {', '.join(unknown)}; it has {', '.join(schema.names)}. Names are case-sensitive."
         )
-    return {name: required(_stored(rows, text, schema[name], what), schema[name], what) for name, text in set.items()}
+    fields = {name: schema[name] for name in set}
+    return {name: not_null(_as_stored(rows, set[name], field, what), field, what) for name, field in fields.items()}
 
 
-def _stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:
+def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:
     try:
         analyzed = rows.select(f.expr(text).alias(field.name))
         given = analyzed.schema[0].dataType

@@ -1,10 +1,11 @@
-"""What a write to a laid-out table starts from, and how it ends: a snapshot and its layout; entries, then a commit.
+"""The one way every write begins and ends: :func:`open_table`, then files, then :func:`commit_files`.
 
-Every write goes the same way. It reads one snapshot, writes block files beside the old ones, puts their entries into
-the index, and commits. Entries come first: a file that is committed is skippable at once, and an entry of a file that
-never gets committed describes nothing and harms no one.
+Load, append, delete, update and optimize all read one snapshot, write block files beside the old ones, put the entries
+of those into the index, and commit. Entries come first: a file that is committed is skippable at once, and an entry of
+a file that never gets committed describes nothing and harms no one. Files of a commit that was refused are deleted,
+and so are their entries; what a killed process leaves is for ``vacuum``.
 
-Which synopses the blocks get that a write makes: as someone wishes, else as the table has them.
+Block ids are given out here alone (:meth:`TableState.reserve`), above all that the table's index has ever seen.
 """
 
 from __future__ import annotations
@@ -15,42 +16,49 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType as SparkType
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
-from sidestep.predicate import DataType, parse_type
+from sidestep.layout.placement import GREATEST_ID
+from sidestep.predicate import DataType
+from sidestep.spark.advise.source import check_names, data_columns
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.organize.organize import Organized, organize
 from sidestep.spark.organize.write import arrow_schema
+from sidestep.spark.progress import Watch
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate
-from sidestep.store.block_column import BLOCK, with_block_column, without_block_column
+from sidestep.store.block_column import with_block_column, without_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
-from sidestep.store.index.table_index import open_folder, open_index
+from sidestep.store.index.table_index import open_index
 from sidestep.store.location import delete
-from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
-from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
+from sidestep.store.parquet.writer import BlockTarget, WrittenFile
+from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
-from sidestep.store.upkeep.update import check_recipes, planned
+from sidestep.store.upkeep.update import check_recipes, plan_synopses
 from sidestep.synopsis.build import AskedRanges, Making
-from sidestep.synopsis.recipe import Recipes
+from sidestep.synopsis.recipe import Recipes, RecipeText, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
+
+ROW_BYTES = 200
+"""About what a row takes on disk, to estimate how many blocks there will be."""
 
 
 @dataclass(frozen=True)
 class TableState:
-    """A Delta table at one version, with the layout that its new files get."""
+    """A Delta table at one version, or one that is about to be created, and what its new files get."""
 
     snapshot: Snapshot
+    """The version that the write is based on; version None, without files, for a table that is not there yet."""
     index: TableIndex
     schema: StructType
     """The columns as users see them: without the hidden one."""
     spec: LayoutSpec
     checked: CheckedFeatures
     target: BlockTarget
-    recipes: Recipes | None = None
+    synopses: RecipeText | None = None
     """What columns of new files are to have beside zone maps, if that is not what the table has."""
 
     @property
@@ -62,32 +70,38 @@ class TableState:
         """The feature set that union vectors of new files are about."""
         return self.checked.features.id if len(self.checked.features) else None
 
-    @property
-    def first_block(self) -> int:
-        """An id above all that the index knows. Ids are fresh so that blocks can be told apart, not for soundness."""
-        return int(self.index.block_ids.max(initial=-1)) + 1
+    def reserve(self, count: int = 0) -> int:
+        """The first of ``count`` block ids that no block of the table has had, as far as its index knows.
 
-    def columns_of(self, names: Sequence[str]) -> dict[str, SparkType]:
-        return {name: self.schema[name].dataType for name in names}
+        They are fresh so that blocks can be told apart. Nothing wrong is skipped where two blocks share an id: both are
+        read if one has to be.
+        """
+        first = int(self.index.block_ids.max(initial=-1)) + 1
+        if first + count > GREATEST_ID:
+            raise SidestepError(
+                f"{self.root.uri} has used up its block ids, the last of which is {GREATEST_ID:,}: load it into a new "
+                "table, with a larger min_size."
+            )
+        return first
 
-    def limited(self, files: Sequence[DataFile]) -> Snapshot:
+    def only(self, files: Sequence[DataFile]) -> Snapshot:
         """The snapshot with these of its files alone."""
         return replace(self.snapshot, files=tuple(files), whole=False)
 
 
-def find_table(spark: SparkSession, table: str, *, removes_rows: bool = False) -> Location:
+def find_table(spark: SparkSession, table: str | os.PathLike[str], *, removes_rows: bool = False) -> Location:
     """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to."""
     root = locate(resolve(spark, table))
     if not is_delta(root):
         raise SidestepError(
             f"{root.uri} is not a Delta table, so it cannot be changed safely. Make one of it first: "
-            f"sidestep.load(spark, {table!r}, target)."
+            f"sidestep.load(spark, {os.fspath(table)!r}, target)."
         )
     check_writable(root, removes_rows=removes_rows)
     return root
 
 
-def read_state(
+def open_table(
     spark: SparkSession,
     root: Location,
     index_dir: str | os.PathLike[str] | None = None,
@@ -95,84 +109,149 @@ def read_state(
     spec: LayoutSpec | None = None,
     features: FeatureSet | None = None,
     checked: CheckedFeatures | None = None,
-    recipes: Recipes | None = None,
+    synopses: RecipeText | None = None,
 ) -> TableState:
-    """The newest version of a table and its layout.
+    """The newest version of a table with its index and layout.
 
-    ``spec``, ``features`` and ``recipes`` are taken instead of the stored ones, ``checked`` if that was done before.
+    ``spec`` and ``features`` are taken instead of the stored ones, ``checked`` where features were checked before. New
+    files get the synopses that the table has, but for columns that ``synopses`` names.
     """
-    snapshot = read_delta(root)
-    index = open_index(root, index_dir)
+    snapshot, index = read_delta(root), open_index(root, index_dir)
     assert snapshot.schema is not None
     schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
-    _check_names(root, schema)
+    check_names(root, schema.names)
     spec = spec or load_layout(index.folder) or LayoutSpec()
     if checked is None:
         features = _stored_features(index.folder, spec.features) if features is None else features
         checked = no_features(root.name) if features is None else check_features(spark, features, schema)
+    columns = data_columns(schema, snapshot.partition_columns)
+    making = added_synopses(index, columns, synopses)
+    return replace(table_state(spark, snapshot, index, schema, spec, checked, making), synopses=synopses)
+
+
+def table_state(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    index: TableIndex,
+    schema: StructType,
+    spec: LayoutSpec,
+    checked: CheckedFeatures,
+    making: Making,
+) -> TableState:
+    """A table of which all is known that a write needs; its snapshot has no version where it is about to be created."""
+    stored = StructType([field for field in schema.fields if field.name not in snapshot.partition_columns])
     count = len(checked.features)
-    inside = StructType([field for field in schema.fields if field.name not in snapshot.partition_columns])
     target = BlockTarget(
-        root=root.uri,
-        schema=arrow_schema(inside),
-        columns=zone_columns(inside),
+        root=snapshot.root.uri,
+        schema=arrow_schema(stored),
+        columns=data_columns(schema, snapshot.partition_columns),
         min_size=spec.min_size,
         features=count,
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,
-        making=more_blocks(index, zone_columns(inside), recipes),
+        making=making,
         spark_version=spark.version,
     )
-    return TableState(snapshot, index, schema, spec, checked, target, recipes)
-
-
-def _check_names(root: Location, schema: StructType) -> None:
-    for name in schema.names:
-        if name == BLOCK or name.startswith(RESERVED):
-            raise UnsupportedTable(
-                f"{root.uri} has a column of its own called {name}, a name that sidestep needs: rename it."
-            )
+    return TableState(snapshot, index, schema, spec, checked, target)
 
 
 def _stored_features(folder: Location, id: str | None) -> FeatureSet | None:
     if id is None:
         return None
     try:
-        found, why = load_features(folder, id), "it is not there"
+        features, why = load_features(folder, id), "it is not there"
     except SidestepError as problem:
-        found, why = None, str(problem)
-    if found is None:
+        features, why = None, str(problem)
+    if features is None:
         warnings.warn(
             f"The feature set {id[:12]} of {folder.uri} cannot be used ({why}): new blocks get zone maps alone. Give "
             "the set to optimize to lay them out.",
             SidestepWarning,
             stacklevel=4,
         )
-    return found
+    return features
 
 
-def zone_columns(schema: StructType) -> dict[str, DataType]:
-    """The columns that get zone maps."""
-    types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
-    return {name: kind for name, kind in types.items() if kind.ordered}
+def added_synopses(index: TableIndex, columns: Mapping[str, DataType], synopses: RecipeText | None) -> Making:
+    """What blocks get that come to a table: as the others have it, but for columns that ``synopses`` names."""
+    recipes: Recipes | None = None
+    if synopses is not None:
+        kept = {name: recipe for name, recipe in index.decided.items() if name in columns}
+        recipes = {**kept, **parse_recipes(synopses, columns)}
+    return replace(plan_synopses(index, columns, recipes), partitions=max(1, index.map.blocks))
 
 
-def finish(
+def rebuilt_synopses(
+    source: Snapshot,
+    index: TableIndex,
+    columns: Mapping[str, DataType],
+    min_size: int,
+    recipes: Recipes | None,
+    asked: AskedRanges | None = None,
+) -> Making:
+    """What the blocks get that a whole table is written anew in: by recipes, else as ``index`` has it.
+
+    Global range tables are made anew, as rows come to lie elsewhere; the ranges that queries asked for stay apart.
+    """
+    check_recipes(recipes or {}, columns)
+    partitions = source.bytes // (min_size * ROW_BYTES)
+    making = replace(plan_synopses(index, columns, recipes, asked, rebuild=True), partitions=max(1, partitions))
+    if source.format == "delta":
+        return making
+    # Partitions of a folder become columns like any other: what some of them had, all blocks get.
+    return replace(making, recipes={name: recipe.widest for name, recipe in making.recipes.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The end of a write."""
+
+    version: int
+    index: TableIndex
+    """The index with the entries of the new files."""
+
+
+def commit_files(
     state: TableState,
     written: Sequence[WrittenFile],
     remove: Sequence[DataFile],
     *,
     operation: str,
     data_change: bool,
-) -> int:
-    """Make files part of the table and take others out, as one version, whose number is returned."""
+    watch: Watch,
+    layout: LayoutSpec | None = None,
+    rates: Mapping[str, float] | None = None,
+) -> Commit:
+    """Make files part of the table and take others out, as one version; a table that is not there yet is created.
+
+    ``layout`` is noted as the table's from now on. ``rates`` are the false positives expected of newly chosen synopses.
+    """
     folder = state.index.folder
-    if state.features_id is not None:
-        save_features(folder, state.checked.features)
-    append_blocks(folder, [file.index for file in written], state.target.columns, state.target.making)
+    with watch.stage("index"):
+        if state.features_id is not None:
+            save_features(folder, state.checked.features)
+        if layout is not None:
+            save_layout(folder, layout)
+        blocks = [file.index for file in written]
+        entries = append_blocks(folder, blocks, state.target.columns, state.target.making, rates) if blocks else ()
+    with watch.stage("commit"):
+        version = _commit(state, written, remove, entries, operation, data_change)
+        # Not whole: an entry of a file that another writer is about to commit must stay.
+        index = compact(state.index.refreshed(), replace(state.snapshot, whole=False))
+    return Commit(version, index)
+
+
+def _commit(
+    state: TableState,
+    written: Sequence[WrittenFile],
+    remove: Sequence[DataFile],
+    entries: Sequence[Location],
+    operation: str,
+    data_change: bool,
+) -> int:
     assert state.snapshot.schema is not None
     try:
-        version = commit(
+        return commit(
             state.root,
             add=[
                 AddedFile(file.path, file.size, file.modified, file.partition, file.stats, file.rows)
@@ -186,43 +265,42 @@ def finish(
             data_change=data_change,
         )
     except (Conflict, UnsupportedTable):
-        for file in written:  # nothing was committed, so no one can know of them
-            delete(state.root.child(file.path))
+        # Nothing was committed, so no one can know of these files. After any other error that is not certain.
+        for location in [*entries, *(state.root.child(file.path) for file in written)]:
+            delete(location)
         raise
-    # Not whole: an entry of a file that another writer is about to commit must stay.
-    compact(state.index.refreshed(), replace(state.snapshot, whole=False))
-    return version
 
 
-ROW_BYTES = 200
-"""About what a row takes on disk, to tell how many blocks there will be."""
-
-
-def more_blocks(index: TableIndex, columns: Mapping[str, DataType], recipes: Recipes | None) -> Making:
-    """For blocks that come to a table: global ranges are those that it has."""
-    check_recipes(recipes or {}, columns)
-    return replace(planned(index, columns, recipes), partitions=max(1, index.map.blocks))
-
-
-def new_blocks(
-    source: Snapshot,
-    columns: Mapping[str, DataType],
-    folder: Location,
-    min_size: int,
-    recipes: Recipes | None,
-    asked: AskedRanges | None = None,
-) -> Making:
-    """For blocks that a whole table is made of: like those of its index before, or of its source's.
-
-    Global ranges are found anew, as rows come to lie elsewhere; what is ``asked`` for they keep apart.
-    """
-    check_recipes(recipes or {}, columns)
-    before = open_folder(folder)
-    if recipes is None and not before.index_files:
-        before = open_index(source.root)
-    partitions = source.bytes // (min_size * ROW_BYTES)
-    making = replace(planned(before, columns, recipes, asked, rebuild=True), partitions=max(1, partitions))
-    if source.format == "delta":
-        return making
-    # Partitions of a folder become columns like any other: what some of them had, all blocks get.
-    return replace(making, recipes={name: recipe.widest for name, recipe in making.recipes.items()})
+def organize_files(
+    state: TableState,
+    rows: DataFrame,
+    remove: Sequence[DataFile],
+    *,
+    source_bytes: int,
+    operation: str,
+    data_change: bool,
+    watch: Watch,
+    layout: LayoutSpec | None = None,
+    rates: Mapping[str, float] | None = None,
+) -> tuple[Organized, Commit]:
+    """Lay rows out as the state says, and commit their files in place of others."""
+    organized = organize(
+        rows,
+        state.checked,
+        state.spec,
+        state.target,
+        first_block=state.reserve(),
+        source_bytes=source_bytes,
+        watch=watch,
+    )
+    done = commit_files(
+        state,
+        organized.files,
+        remove,
+        operation=operation,
+        data_change=data_change,
+        watch=watch,
+        layout=layout,
+        rates=rates,
+    )
+    return organized, done

@@ -31,16 +31,16 @@ from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 _ATTEMPTS = 5
-_told: set[str] = set()
-_telling = threading.Lock()
+_warned: set[str] = set()
+_warning = threading.Lock()
 
 
 def warn_once(key: str, message: str) -> None:
     """Warn of one thing once in a process: an index is opened for every query."""
-    with _telling:
-        if key in _told:
+    with _warning:
+        if key in _warned:
             return
-        _told.add(key)
+        _warned.add(key)
     warnings.warn(message, SidestepWarning, stacklevel=3)
 
 
@@ -115,9 +115,9 @@ class TableIndex:
 
     def positions(self, files: Sequence[DataFile]) -> npt.NDArray[np.int64]:
         """The position of each file in this view, or -1 where its key is not indexed."""
-        found = np.full(len(files), -1, dtype=np.int64)
+        positions = np.full(len(files), -1, dtype=np.int64)
         if len(files) == 0 or len(self.files) == 0:
-            return found
+            return positions
         keys = pa.table(
             {
                 "path": pa.array([file.path for file in files], pa.string()),
@@ -128,8 +128,8 @@ class TableIndex:
         )
         known = self.files.append_column("position", pa.array(np.arange(len(self.files))))
         joined = keys.join(known, ["path", "size", "modified"], join_type="inner")
-        found[joined["asked"].to_numpy()] = joined["position"].to_numpy()
-        return found
+        positions[joined["asked"].to_numpy()] = joined["position"].to_numpy()
+        return positions
 
     def covered(self, columns: Mapping[str, DataType], recipes: Recipes | None = None) -> npt.NDArray[np.bool_]:
         """For each file, whether all these columns (partition columns and unordered types aside) are in the index.
@@ -141,8 +141,8 @@ class TableIndex:
         for name, type in columns.items():
             if name in self.partition_columns or not zone_map_columns(name, type):
                 continue
-            found = self.stored_arrays(name, type)
-            every &= np.zeros_like(every) if found is None else found[f"nulls:{name}"].is_valid().to_numpy(False)
+            arrays = self.stored_arrays(name, type)
+            every &= np.zeros_like(every) if arrays is None else arrays[f"nulls:{name}"].is_valid().to_numpy(False)
             if recipes is not None and every.any():
                 every &= reader.covered(name, type)
         files = np.ones(len(self.files), dtype=np.bool_)
@@ -166,9 +166,9 @@ class TableIndex:
     def _make_catalog(self, columns: Mapping[str, DataType]) -> Catalog:
         folded = {name.lower() for name in self.partition_columns}
         zones = {
-            name: found
+            name: of_column
             for name, type in columns.items()
-            if name.lower() not in folded and (found := self._column(name, type)) is not None
+            if name.lower() not in folded and (of_column := self._column(name, type)) is not None
         }
         texts = {name: text.to_pylist() for name in columns if (text := self._text(name)) is not None}
         synopses: list[Synopsis] = []
@@ -278,7 +278,8 @@ class TableIndex:
 
     def refreshed(self) -> TableIndex:
         """This view if the index has not changed since (one directory listing), else a new one."""
-        return self if index_names(self.folder) == self.names else open_folder(self.folder)
+        names = index_names(self.folder)
+        return self if names == self.names else open_folder(self.folder, names)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -292,10 +293,14 @@ def open_index(
     return open_folder(index_folder(locate(root), index_dir))
 
 
-def open_folder(folder: Location) -> TableIndex:
-    """Open all usable index files of a folder. Unusable ones are left out with one warning each."""
+def open_folder(folder: Location, names: Sequence[str] | None = None) -> TableIndex:
+    """Open all usable index files of a folder, which has those ``names`` if it was just listed.
+
+    Unusable ones are left out with one warning each.
+    """
+    listed = None if names is None else tuple(names)
     for _ in range(_ATTEMPTS):
-        names = index_names(folder)
+        names = index_names(folder) if listed is None else listed
         opened: list[IndexFile] = []
         keys: list[pa.Table] = []
         problems: list[str] = []
@@ -314,5 +319,5 @@ def open_folder(folder: Location) -> TableIndex:
                     warn_once(location.uri, problem)
             return TableIndex(folder, names, opened, map_blocks(keys), problems)
         except FileNotFoundError:
-            continue  # compacted away since it was listed: list again
+            listed = None  # compacted away since it was listed: list again
     raise SidestepError(f"The index in {folder.uri} keeps changing while it is being opened: try again.")

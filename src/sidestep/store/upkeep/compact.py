@@ -34,11 +34,13 @@ def append_blocks(
     columns: Mapping[str, DataType],
     making: Making | None = None,
     rates: Mapping[str, float] | None = None,
+    names: Sequence[str] | None = None,
 ) -> tuple[Location, ...]:
     """Add the index rows of one run as one new index file (one for each set of partition columns, should they differ).
 
     ``making`` is what their synopses were made by: the file remembers its recipes, and what blocks left for a global
     range table becomes one. ``rates`` are the false positives expected of columns, to be remembered with them.
+    ``names`` are the index files that are there, if they were just listed: what is written sorts after them.
     Index rows with and without a partition column must not share a file: there, NULL would be its value.
     """
     if making is not None:
@@ -49,8 +51,9 @@ def append_blocks(
         parts = frozenset(name for name in table.column_names if name.startswith("part:"))
         groups.setdefault(parts, []).append(_looked_at(table))
     written: list[Location] = []
+    before = tuple(index_names(folder) if names is None and groups else names or ())
     for tables in groups.values():
-        location = folder.child(next_name(index_names(folder)))
+        location = folder.child(next_name([*before, *(each.name for each in written)]))
         write_index_file(location, pa.concat_tables(tables, promote_options="default"), columns, recipes, rates)
         written.append(location)
     return tuple(written)
@@ -131,10 +134,8 @@ def merge(
             table = table.append_column(f"part:{name}", texts.take(pa.array(blocks.file_of_block[kept])))
     columns = index.columns
     for name, type in columns.items():
-        found = index.stored_arrays(name, type)
-        if found is not None:
-            for column, array in found.items():
-                table = table.append_column(column, array.take(where))
+        for column, array in (index.stored_arrays(name, type) or {}).items():
+            table = table.append_column(column, array.take(where))
     reader = index.reader(recipes)
     for name in (name for name in columns if name in reader.recipes):
         for kind in KINDS:

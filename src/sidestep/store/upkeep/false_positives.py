@@ -135,12 +135,14 @@ def column_keeping(index: TableIndex, name: str, type: DataType, live: Mask) -> 
     return None if ends is None else keeping(of_column, synopses, held.filters, coding, np.unique(ends), live)
 
 
-def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> None:
+def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> dict[str, Keeping]:
     """Note what newly chosen synopses keep of these files' blocks, so that it can be told when that has grown."""
     positions = index.positions(files)
     live = np.zeros(len(index.files), dtype=np.bool_)
     live[positions[positions >= 0]] = True
-    save_estimates(index.folder, index_keeping(index, live[index.map.file_of_block]))
+    estimates = index_keeping(index, live[index.map.file_of_block])
+    save_estimates(index.folder, estimates)
+    return estimates
 
 
 def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:

@@ -16,7 +16,7 @@ from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
-from sidestep.store.upkeep.false_positives import index_keeping, load_estimates
+from sidestep.store.upkeep.false_positives import Keeping, index_keeping, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
 
@@ -128,11 +128,15 @@ class IndexStatus:
 
 
 def status(
-    table: str | os.PathLike[str] | Location | Snapshot, index_dir: str | os.PathLike[str] | Location | None = None
+    table: str | os.PathLike[str] | Location, index_dir: str | os.PathLike[str] | Location | None = None
 ) -> IndexStatus:
     """The state of a table's index. A table that was never indexed has zeros, not an error."""
-    snapshot = table if isinstance(table, Snapshot) else read_snapshot(table)
-    index = open_index(snapshot.root, index_dir)
+    snapshot = read_snapshot(table)
+    return index_status(snapshot, open_index(snapshot.root, index_dir))
+
+
+def index_status(snapshot: Snapshot, index: TableIndex, estimates: Mapping[str, Keeping] | None = None) -> IndexStatus:
+    """The state of an index that is open; ``estimates`` are what synopses keep, if that was just noted."""
     positions = index.positions(snapshot.files)
     known = positions >= 0
     live = np.zeros(len(index.files), dtype=np.bool_)
@@ -161,14 +165,16 @@ def status(
         organized_files=sum(index.units[position] is not None for position in positions[known]),
         blocks_with_ids=int((index.block_ids[blocks] >= 0).sum()),
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
-        synopses=_synopses(index, blocks),
+        synopses=_synopses(index, blocks, estimates),
     )
 
 
-def _synopses(index: TableIndex, live: Mask) -> dict[str, SynopsesStatus]:
+def _synopses(index: TableIndex, live: Mask, estimates: Mapping[str, Keeping] | None) -> dict[str, SynopsesStatus]:
     if not index.recipes:
         return {}
-    held, now, before = index.held_synopses(), index_keeping(index, live), load_estimates(index.folder)
+    held = index.held_synopses()
+    now = index_keeping(index, live) if estimates is None else estimates
+    before = load_estimates(index.folder) if estimates is None else estimates
     found: dict[str, SynopsesStatus] = {}
     for name, recipe in index.recipes.items():
         of_column = tuple(each for each in held if each.column == name)

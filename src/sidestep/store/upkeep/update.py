@@ -1,10 +1,9 @@
-"""Bringing an index up to date: list, see what is missing, read it, append, compact.
+"""Bringing an index up to date: see what is missing, read it, append, compact.
 
-Waiting until a file's modification time can tell it from a later one.
-
-Two versions of a file that are written within one tick of the file system's clock have the same time, and may have the
-same size: the key of the first would match the second. Once the clock has moved on, a later change has a later time. So
-a file is read for the index only when it is older than that tick.
+A file is read for the index only once its modification time can tell it from a later version of itself
+(:func:`settle`). Two versions that are written within one tick of the file system's clock have the same time, and may
+have the same size: the key of the first would match the second. Once the clock has moved on, a later change has a later
+time.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ import pyarrow as pa
 
 from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
-from sidestep.store.index.table_index import TableIndex, open_index
+from sidestep.store.index.index_file import index_names
+from sidestep.store.index.table_index import TableIndex, open_folder, open_index
 from sidestep.store.location import Location
 from sidestep.store.parquet.blocks import block_summaries
 from sidestep.store.parquet.scan import Sources
@@ -61,7 +61,7 @@ Summarize = Callable[[Sequence[DataFile], Making], Summaries]
 def update_index(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
-    index_dir: str | os.PathLike[str] | Location | None = None,
+    index: TableIndex | None = None,
     summarize: Summarize | None = None,
     *,
     recipes: Recipes | None = None,
@@ -71,14 +71,16 @@ def update_index(
 ) -> TableIndex:
     """Index what is missing and return the new view. Damaged files are left out, with a warning each.
 
-    ``summarize`` reads the files; by default threads of this process do, on Spark the collect job does. ``recipes`` are
-    all that columns are to have beside their zone maps, in old files as well as new; without, new files get what the
-    old ones have. ``rates`` are the false positives that are expected of them, and ``asked`` is what the workload asks
-    for: global range tables keep what is asked for apart. ``rebuild`` makes everything anew, of all files.
+    ``index`` is the table's, already open, by default the one in its own folder. It is listed and opened once more if
+    something was written, and again if its files were merged. ``summarize`` reads the files; by default threads of this
+    process do, on Spark the collect job does. ``recipes`` are all that columns are to have beside their zone maps, in
+    old files as well as new; without, new files get what the old ones have. ``rates`` are the false positives that are
+    expected of them, and ``asked`` is what the workload asks for: global range tables keep what is asked for apart.
+    ``rebuild`` makes everything anew, of all files.
     """
-    index = open_index(snapshot.root, index_dir)
+    index = open_index(snapshot.root) if index is None else index
     check_recipes(recipes or {}, columns)
-    making = planned(index, columns, recipes, asked, rebuild=rebuild)
+    making = plan_synopses(index, columns, recipes, asked, rebuild=rebuild)
     missing = snapshot.files if rebuild else missing_files(snapshot, index, columns, making.recipes)
     todo = trusted_files(snapshot, missing)
     making = replace(making, partitions=max(1, len(todo)))
@@ -90,11 +92,13 @@ def update_index(
         elif result is not None:
             tables.append(result)
         if len(tables) == _BATCH:
-            joined += _joined(tables)
+            joined += _join_alike(tables)
             tables = []
-    append_blocks(index.folder, joined + tables, columns, making, rates)
     again = bool((index.positions(todo) >= 0).any())
-    index = index.refreshed()
+    if blocks := joined + tables:
+        names = index_names(index.folder)
+        added = append_blocks(index.folder, blocks, columns, making, rates, names)
+        index = open_folder(index.folder, [*names, *(location.name for location in added)])
     kept = {**index.decided, **making.recipes}
     if (recipes is None and not rebuild) or (kept == index.decided and not again):
         return compact(index, snapshot)
@@ -102,7 +106,7 @@ def update_index(
     return compact(index, snapshot, recipes=kept, rates=index.rates if recipes is None else rates)
 
 
-def planned(
+def plan_synopses(
     index: TableIndex,
     columns: Mapping[str, DataType],
     recipes: Recipes | None = None,
@@ -133,7 +137,7 @@ def check_recipes(recipes: Recipes, columns: Mapping[str, DataType]) -> None:
             raise SidestepError(f"Column {name} cannot have synopses: values of type {columns[name]} have no order.")
 
 
-def _joined(tables: list[pa.Table]) -> list[pa.Table]:
+def _join_alike(tables: list[pa.Table]) -> list[pa.Table]:
     """Neighbours with the same columns as one table: tables of a row or two are mostly overhead."""
     alike = [list(group) for _, group in groupby(tables, key=lambda table: table.schema)]
     return [pa.concat_tables(group).combine_chunks() for group in alike]

@@ -71,12 +71,12 @@ class VacuumReport:
 
 
 def vacuum(
-    table: str | os.PathLike[str] | Location,
+    table: str | os.PathLike[str],
     *,
     hours: float = SAFE_HOURS,
     dry_run: bool = False,
     force: bool = False,
-    index_dir: str | os.PathLike[str] | Location | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
 ) -> VacuumReport:
     """Delete the files of the Delta table at a path that no version of the last ``hours`` needs.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -140,7 +141,7 @@ class FeatureSet:
             raise SidestepError(f"{source} was changed after it was saved: its content is not what its id says.")
         return made
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as a JSON file, whole or not at all."""
         target = Path(path)
         beside = target.with_name(f".{target.name}.partial")
@@ -151,7 +152,7 @@ class FeatureSet:
             raise SidestepError(f"The feature set could not be written to {target}: {error.strerror}.") from error
 
     @classmethod
-    def load(cls, path: str | Path) -> FeatureSet:
+    def load(cls, path: str | os.PathLike[str]) -> FeatureSet:
         """Read what :meth:`save` wrote."""
         try:
             written = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,0 +1,75 @@
+"""The table that a layout is chosen for: its rows and columns as users see them, at one moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from sidestep.errors import UnsupportedTable
+from sidestep.predicate import DataType, parse_type
+from sidestep.spark.relation import from_snapshot
+from sidestep.store import Location, Snapshot, read_snapshot
+from sidestep.store.block_column import BLOCK, has_block_column, without_block_column
+from sidestep.store.commit.log_entry import foreign_types
+from sidestep.store.parquet.writer import RESERVED
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table to load or to advise on."""
+
+    name: str
+    """What a log calls it."""
+    path: str
+    snapshot: Snapshot
+    schema: StructType
+    """As users see it: without the ids of blocks."""
+    rows: DataFrame
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Those of a Delta table; of a folder of Parquet files they become columns like any other."""
+        return self.snapshot.partition_columns if self.snapshot.format == "delta" else ()
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The columns that get zone maps."""
+        return data_columns(self.schema, self.partition_columns)
+
+
+def read_source(spark: SparkSession, path: str, name: str) -> Source:
+    """The table at a path, which a log calls ``name``; refused if a column could not be kept as it is."""
+    snapshot = read_snapshot(path)
+    rows = from_snapshot(spark, snapshot) if snapshot.format == "delta" else spark.read.parquet(path)
+    schema = snapshot.schema or rows.schema.json()
+    if has_block_column(schema):
+        schema, rows = without_block_column(schema), rows.drop(BLOCK)
+    fields = json.loads(schema)["fields"]
+    check_names(snapshot.root, [field["name"] for field in fields])
+    for field in fields:
+        if foreign := next(foreign_types(field["type"]), None):
+            raise UnsupportedTable(
+                f"Column {field['name']} of {snapshot.root.uri} is of type {foreign}, which a Delta table cannot hold: "
+                "cast it to another type first."
+            )
+    return Source(name, path, snapshot, StructType.fromJson({"type": "struct", "fields": fields}), rows)
+
+
+def check_names(root: Location, names: Sequence[str]) -> None:
+    """Refuse a table with a column that has a name of sidestep's own."""
+    for name in names:
+        if name.lower() == BLOCK or name.lower().startswith(RESERVED):
+            raise UnsupportedTable(
+                f"{root.uri} has a column {name}, a name that sidestep needs for itself: rename it first."
+            )
+
+
+def data_columns(schema: StructType, partition_columns: Sequence[str]) -> dict[str, DataType]:
+    """The columns in a table's files that get zone maps: those of an ordered type."""
+    fields = [field for field in schema.fields if field.name not in partition_columns]
+    types = {field.name: parse_type(field.dataType.simpleString()) for field in fields}
+    return {name: type for name, type in types.items() if type.ordered}
