@@ -30,8 +30,8 @@ from sidestep.store.block_column import BLOCK
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.update import update_index
-from sidestep.synopsis.build import AskedRanges, Making
-from sidestep.synopsis.recipe import Recipe, Recipes, Wishes, bytes_of
+from sidestep.synopsis.build import AskedRanges, BuildPlan
+from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 
@@ -46,7 +46,7 @@ def index(
     columns: Sequence[str] | None = None,
     index_dir: str | None = None,
     footers: bool = True,
-    synopses: Wishes | None = None,
+    synopses: RecipeText | None = None,
     budget: int | str | None = None,
     log: Log | None = None,
     name: str | None = None,
@@ -104,7 +104,7 @@ def _chosen(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
     view: TableIndex,
-    synopses: Wishes | None,
+    synopses: RecipeText | None,
     budget: int | None,
     asked: ColumnUsage | None,
     rebuild: bool,
@@ -164,7 +164,7 @@ def index_snapshot(
     """
     sources = Sources(footers=footers)
 
-    def run(files: Sequence[DataFile], making: Making) -> Iterable[pa.Table | DamagedFile | None]:
+    def run(files: Sequence[DataFile], making: BuildPlan) -> Iterable[pa.Table | DamagedFile | None]:
         return summarize_on_spark(spark, snapshot, files, columns, sources, progress, making)
 
     update_index(snapshot, columns, index_dir, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
@@ -206,7 +206,7 @@ def summarize_on_spark(
     columns: Mapping[str, DataType],
     sources: Sources,
     progress: Progress | None,
-    making: Making | None = None,
+    making: BuildPlan | None = None,
 ) -> list[pa.Table | DamagedFile | None]:
     """The index rows of each file, read by Spark's executors; large files first, so that no core waits at the end."""
     if not files:
@@ -233,7 +233,7 @@ def _summarize_share(
     columns: Mapping[str, DataType],
     sources: Sources,
     log_times: bool,
-    making: Making | None,
+    making: BuildPlan | None,
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)

@@ -35,7 +35,7 @@ from sidestep.store.parquet.writer import RESERVED, BlockTarget
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.upkeep.false_positives import remember_keeping
-from sidestep.synopsis.build import Making
+from sidestep.synopsis.build import BuildPlan
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
@@ -289,7 +289,7 @@ def _laid_out(
     folder: Location,
     checked: CheckedFeatures,
     spec: LayoutSpec,
-    making: Making,
+    making: BuildPlan,
     choice: RecipeChoice | None,
     watch: Watch,
 ) -> LoadReport:

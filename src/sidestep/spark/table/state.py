@@ -34,7 +34,7 @@ from sidestep.store.parquet.writer import RESERVED, BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.upkeep.update import check_recipes, planned
-from sidestep.synopsis.build import AskedRanges, Making
+from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.recipe import Recipes
 from sidestep.workload.features.feature_set import FeatureSet
 
@@ -198,7 +198,7 @@ ROW_BYTES = 200
 """About what a row takes on disk, to tell how many blocks there will be."""
 
 
-def more_blocks(index: TableIndex, columns: Mapping[str, DataType], recipes: Recipes | None) -> Making:
+def more_blocks(index: TableIndex, columns: Mapping[str, DataType], recipes: Recipes | None) -> BuildPlan:
     """For blocks that come to a table: global ranges are those that it has."""
     check_recipes(recipes or {}, columns)
     return replace(planned(index, columns, recipes), partitions=max(1, index.map.blocks))
@@ -211,7 +211,7 @@ def new_blocks(
     min_size: int,
     recipes: Recipes | None,
     asked: AskedRanges | None = None,
-) -> Making:
+) -> BuildPlan:
     """For blocks that a whole table is made of: like those of its index before, or of its source's.
 
     Global ranges are found anew, as rows come to lie elsewhere; what is ``asked`` for they keep apart.

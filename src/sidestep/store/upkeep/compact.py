@@ -20,8 +20,9 @@ from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
 from sidestep.store.sidecars.range_tables import named_range_tables, unused_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
-from sidestep.synopsis.build import Making
-from sidestep.synopsis.recipe import KINDS, Recipes
+from sidestep.synopsis.build import BuildPlan
+from sidestep.synopsis.kinds import KINDS
+from sidestep.synopsis.recipe import Recipes
 
 YOUNG_SECONDS = 24 * 3600.0
 MOST_FILES = 8
@@ -32,7 +33,7 @@ def append_blocks(
     folder: Location,
     blocks: Sequence[pa.Table],
     columns: Mapping[str, DataType],
-    making: Making | None = None,
+    making: BuildPlan | None = None,
     rates: Mapping[str, float] | None = None,
 ) -> tuple[Location, ...]:
     """Add the index rows of one run as one new index file (one for each set of partition columns, should they differ).
@@ -137,7 +138,7 @@ def merge(
                 table = table.append_column(column, array.take(where))
     reader = index.reader(recipes)
     for name in (name for name in columns if name in reader.recipes):
-        for kind in KINDS:
+        for kind in KINDS.values():
             for column, array in (reader.arrays(name, columns[name], kind) or {}).items():
                 table = table.append_column(column, array.take(where))
     for field in LAYOUT:

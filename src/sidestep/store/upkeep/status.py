@@ -16,7 +16,7 @@ from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
-from sidestep.store.upkeep.false_positives import index_keeping, load_estimates
+from sidestep.store.upkeep.false_positives import kept_shares, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
 
@@ -168,7 +168,7 @@ def status(
 def _synopses(index: TableIndex, live: Mask) -> dict[str, SynopsesStatus]:
     if not index.recipes:
         return {}
-    held, now, before = index.held_synopses(), index_keeping(index, live), load_estimates(index.folder)
+    held, now, before = index.held_synopses(), kept_shares(index, live), load_estimates(index.folder)
     found: dict[str, SynopsesStatus] = {}
     for name, recipe in index.recipes.items():
         of_column = tuple(each for each in held if each.column == name)
