@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from sidestep.predicate import DataType, parse_type
 from sidestep.synopsis import Catalog
+from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 from sidestep.synopsis.catalog import Synopsis
-from sidestep.synopsis.range_set import RangeSets, range_sets
-from sidestep.synopsis.values.codes import Coding
+from sidestep.synopsis.range_set import RANGE_SET, RangeSets
+from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.forms import stored_type
 from sidestep.synopsis.values.summary import summarize
 from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
@@ -98,9 +99,12 @@ class BlockTable:
 
     def _ranges_of(self, column: str, kind: DataType, most: int) -> RangeSets:
         if (column, most) not in self._ranges:
+            plan = BuildPlan({column: Recipe(range_set=most)})
             # A value that occurs twice in a block says nothing more: codes of distinct ones are quicker to make.
-            distinct = [pc.unique(values) for values in self._values(column)]
-            self._ranges[column, most] = RangeSets({column: range_sets(Coding(kind), distinct, most)})
+            distinct = (pc.unique(values) for values in self._values(column))
+            built = [block_synopses(column, kind, values, plan) for values in distinct]
+            parts = RANGE_SET.parts_of(column, index_columns(column, kind, built, plan))
+            self._ranges[column, most] = RangeSets({column: RANGE_SET.read(kind, parts, [])[0]})
         return self._ranges[column, most]
 
 

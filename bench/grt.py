@@ -29,7 +29,7 @@ from bench.grt_data import (
     two_runs,
 )
 from sidestep.advisor.synopses.budget import Plan, spend
-from sidestep.advisor.synopses.candidates import Answers, CodeFilters, Profile, zone_map
+from sidestep.advisor.synopses.candidates import CodeFilters, CodeSynopsis, Profile, zone_map
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
 from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
 from sidestep.synopsis.grt.merge import integrate, sub_partition, used
@@ -140,7 +140,7 @@ def construction(console: Console, args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def rate(profile: Profile, *synopses: Answers) -> float:
+def rate(profile: Profile, *synopses: CodeSynopsis) -> float:
     """The share of partitions kept among those that hold nothing of what is asked for, over all queries."""
     kept = profile.answers(zone_map(profile))
     for synopsis in synopses:
@@ -160,7 +160,7 @@ def false_positives(console: Console, data: Data, args: argparse.Namespace) -> d
     found: dict[int, Any] = {}
     for bits in args.bits:
         size = bits // 8
-        synopses: dict[str, list[Answers]] = {
+        synopses: dict[str, list[CodeSynopsis]] = {
             "grt": [made(data, bits, known)[0]],
             "grt_uniform": [made(data, bits, uniform(CODING))[0]],
             "zonemap": [],

@@ -35,7 +35,7 @@ from sidestep.spark.table import index as collect
 from sidestep.store import IndexStatus, read_snapshot
 from sidestep.store.index.table_index import open_index
 from sidestep.synopsis import kept_blocks
-from sidestep.synopsis.build import Making, block_synopses
+from sidestep.synopsis.build import BuildPlan, block_synopses
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.codes import integer_values
 from sidestep.synopsis.values.summary import summarize
@@ -165,7 +165,7 @@ def making(console: Console, args: argparse.Namespace) -> dict[str, float]:
     for heading in ("synopsis", "µs per value"):
         table.add_column(heading, justify="left" if heading == "synopsis" else "right")
     for name, recipe in {ZONES: Recipe(), **RECIPES}.items():
-        job, times = Making({ID.name: recipe}, partitions=len(blocks)), []
+        job, times = BuildPlan({ID.name: recipe}, partitions=len(blocks)), []
         for _ in range(args.runs):
             start = time.process_time()
             for block in blocks:

@@ -29,8 +29,8 @@ from sidestep.prune import (
 )
 from sidestep.prune.dips.model import TableView
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
-from sidestep.synopsis.range_set import RangeSets, range_sets
-from sidestep.synopsis.values.codes import Coding
+from sidestep.synopsis.range_set import RANGE_SET, RangeSets
+from tests.synopsis.stored import held
 
 Cell = int | bool | None
 Row = dict[str, Cell]
@@ -178,7 +178,7 @@ def view(
             pa.array([], pa.string()) if hide else pa.array(own, pa.int64())
             for own, hide in zip(values, hidden, strict=True)
         ]
-        sets[name] = range_sets(Coding(types[name]), arrays, ranges)
+        sets[name] = held(RANGE_SET, types[name], arrays, ranges)
     synopses: list[Synopsis] = [zone_maps(types, index, rows)]
     if ranges > 1:
         synopses.append(RangeSets(sets))

@@ -17,15 +17,15 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.bloom import (
+    BLOOM,
+    BlockFilters,
     BloomFilters,
-    bloom_columns,
     bloom_filter,
-    bloom_filters,
-    bloom_filters_of,
     false_positive_rate,
     lines_for,
 )
 from sidestep.synopsis.values.hashing import code_hashes, column_hashes, value_hashes
+from tests.synopsis.stored import held, kept, stored
 from tests.synopsis.tables import NAMES, TYPES, arrow_array, pool
 
 
@@ -74,11 +74,10 @@ def test_constants_that_no_value_can_equal_are_left_out():
 @pytest.mark.parametrize("rate", [0.2, 0.05, 0.01, 0.001])
 def test_the_size_for_a_rate_keeps_the_rate(rate: float):
     rng = np.random.default_rng(1)
-    held, other = (code_hashes(rng.integers(0, 2**63, n).astype(np.uint64)) for n in (5_000, 40_000))
+    inside, other = (code_hashes(rng.integers(0, 2**63, n).astype(np.uint64)) for n in (5_000, 40_000))
     lines = lines_for(5_000, rate)
-    made = bloom_filters(t.LONG, [pa.array([1])], rate)
-    made = type(made)(t.LONG, np.array([0, lines]), bloom_filter(held, lines), np.array([True]))
-    assert made.holding(held[:1]).all()
+    made = BlockFilters(t.LONG, np.array([0, lines]), bloom_filter(inside, lines))
+    assert made.holding(inside[:1]).all()
     kept = np.mean([made.holding(other[n : n + 1])[0] for n in range(20_000)])
     assert kept == pytest.approx(rate, rel=0.3, abs=6e-4)
     assert false_positive_rate(5_000, lines) <= rate < false_positive_rate(5_000, max(1, lines - 1)) + 1e-9
@@ -91,12 +90,11 @@ def test_few_bits_for_many_values_say_maybe_to_everything():
 
 def test_points_and_lists_are_answered_and_ranges_are_not():
     blocks = [pa.array([1, 5, None]), pa.array([7]), pa.nulls(3, pa.int64()), pa.array(["x"])]
-    filters = BloomFilters({"x": bloom_filters(t.LONG, blocks, 1e-6)})
+    filters = BloomFilters({"x": held(BLOOM, t.LONG, blocks, 1 << 20)})
     x = Column("x", t.LONG)
 
     def ask(ranges: IntervalSet) -> list[bool] | None:
-        answer = filters.can_satisfy(Within(x, ranges))
-        return None if answer is None else answer.tolist()
+        return kept(filters, Within(x, ranges))
 
     assert ask(IntervalSet.point(t.LONG, 5)) == [True, False, False, True]
     assert ask(IntervalSet.points(t.LONG, [7, 9])) == [False, True, False, True]
@@ -110,14 +108,19 @@ def test_points_and_lists_are_answered_and_ranges_are_not():
 
 
 def test_filters_are_stored_and_come_back():
-    made = bloom_filters(t.STRING, [pa.array(["a", "b"] * 50), pa.array([1]), pa.array([None], pa.string())])
-    index = bloom_columns("x", made)
-    back = bloom_filters_of({"x": t.STRING, "y": t.STRING}, index).columns["x"]
-    assert back.begins.tolist() == made.begins.tolist()
-    assert back.known.tolist() == made.known.tolist() == [True, False, True]
-    assert np.array_equal(back.lines, made.lines)
-    broken = bloom_filters_of({"x": t.STRING}, {"bloom:x": pa.array([b"short", b"\0" * 32])}).columns["x"]
-    assert broken.known.tolist() == [False, True]
+    blocks = [pa.array(["a", "b"] * 50), pa.array([1]), pa.array([None], pa.string())]
+    parts = stored(BLOOM, t.STRING, blocks, 1 << 20)
+    (back,) = BLOOM.read(t.STRING, parts, [])
+    assert isinstance(back, BlockFilters)
+    assert back.unknown is not None
+    assert back.unknown.tolist() == [False, True, False]
+    hashes = column_hashes(pa.array(["a", "b"]), t.STRING)
+    assert hashes is not None
+    assert np.array_equal(back.lines, bloom_filter(hashes, lines_for(2, 0.01)))
+    (broken,) = BLOOM.read(t.STRING, {"bloom": pa.array([b"short", b"\0" * 32])}, [])
+    assert isinstance(broken, BlockFilters)
+    assert broken.unknown is not None
+    assert broken.unknown.tolist() == [True, False]
 
 
 def test_bad_input():

@@ -1,4 +1,4 @@
-"""Gap histograms: equal depth, gaps between buckets, and how many rows a query may find."""
+"""Gap histograms: equal depth, gaps between buckets, and storage."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Within
-from sidestep.predicate.intervals import Interval, IntervalSet
+from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import INTEGER, LONG
 from sidestep.synopsis.gap_histogram import (
-    UNCOUNTED,
+    GAP_HISTOGRAM,
     GapHistograms,
     gap_histogram,
-    gap_histogram_columns,
-    gap_histograms,
-    gap_histograms_of,
 )
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.values.codes import Coding, integer_codes
+from tests.synopsis.stored import held, kept, stored
 
 CODING = Coding(INTEGER)
 
@@ -52,33 +50,14 @@ def test_a_value_in_a_gap_is_absent_but_a_range_set_leaves_out_more():
     assert width == [54, 8]
 
 
-def test_rows_are_bounded_from_above_and_unknown_is_said():
-    made = gap_histograms(CODING, [pa.array([1, 1, 2, 50, 51, 99], pa.int32()), pa.array(["x"])], 3)
-    low = IntervalSet(INTEGER, (Interval(2, 10),))
-    rows = made.most_rows(low)
-    assert rows is not None
-    assert rows.tolist() == [2, UNCOUNTED]
-    rows = made.most_rows(IntervalSet(INTEGER, (Interval(60, 70),)))
-    assert rows is not None
-    assert rows.tolist() == [2, UNCOUNTED]
-    rows = made.most_rows(IntervalSet(INTEGER, (Interval(100, 200),)))
-    assert rows is not None
-    assert rows.tolist() == [0, UNCOUNTED]
-    assert made.most_rows(IntervalSet.empty(INTEGER)).tolist() == [0, 0]  # type: ignore[union-attr]
-
-
 def test_histograms_are_stored_and_come_back():
     blocks = [pa.array([1, 1, 5, 9], pa.int32()), pa.array(["x"]), pa.nulls(2, pa.int32())]
-    made = gap_histograms(CODING, blocks, 2)
-    back = gap_histograms_of({"x": INTEGER, "y": INTEGER}, gap_histogram_columns("x", made))
-    assert list(back.columns) == ["x"]
-    assert back.columns["x"].depths.tolist() == made.depths.tolist() == [2, 2, -1]
+    parts = stored(GAP_HISTOGRAM, INTEGER, blocks, 2)
+    assert parts["depths"].to_pylist() == [[2, 2], None, []], "rows in each bucket"
+    back = GapHistograms({"x": held(GAP_HISTOGRAM, INTEGER, blocks, 2)})
     assert back.types == {"x": INTEGER}
-    formula = Within(Column("x", INTEGER), IntervalSet.point(INTEGER, 3))
-    assert back.can_satisfy(formula).tolist() == [False, True, False]  # type: ignore[union-attr]
-    assert back.can_satisfy(Within(Column("x", LONG), IntervalSet.point(LONG, 3))) is None
-    lost = gap_histograms_of({"x": INTEGER}, {"buckets:x": gap_histogram_columns("x", made)["buckets:x"]})
-    assert lost.columns["x"].depths.tolist() == [-1, -1, -1]
+    assert kept(back, Within(Column("x", INTEGER), IntervalSet.point(INTEGER, 3))) == [False, True, False]
+    assert kept(back, Within(Column("x", LONG), IntervalSet.point(LONG, 3))) is None
 
 
 def test_bad_input():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +16,11 @@ from hypothesis import strategies as st
 from sidestep.predicate.formula import Formula, Null, Within, atoms
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.oracle import evaluate, holds
-from sidestep.predicate.types import Kind
-from sidestep.synopsis import Synopsis, kept_blocks
-from sidestep.synopsis.bloom import bloom_columns, bloom_filters, bloom_filters_of
-from sidestep.synopsis.gap_histogram import gap_histogram_columns, gap_histograms, gap_histograms_of
-from sidestep.synopsis.grt.encoding import BlockBits, build, global_ranges_of, grt_columns
-from sidestep.synopsis.grt.popularity import popularity, uniform
-from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
-from sidestep.synopsis.range_set import range_set_columns, range_sets, range_sets_of
-from sidestep.synopsis.values.codes import Codes, Coding, codes_of
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis import Synopsis, kept_blocks, kinds
+from sidestep.synopsis.bloom import BLOOM
+from sidestep.synopsis.descriptor import SynopsisKind
+from sidestep.synopsis.skip import kept_by
+from tests.synopsis.stored import stored, table_for
 from tests.synopsis.tables import (
     COLUMNS,
     NAMES,
@@ -41,56 +37,28 @@ from tests.synopsis.test_exhaustive import sets_of
 from tests.synopsis.test_soundness import PAIRS, SINGLES, opaque_value
 
 many = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-KINDS = ["range-set", "gap histogram", "Bloom filter", "global range table"]
-PREFIXES = [b"", b"a", b"pre", b"prefix of more than thirty-two bytes"]
-
-
-def coding_of(name: str, prefix: bytes) -> Coding:
-    return Coding(TYPES[name], prefix if TYPES[name].kind in (Kind.STRING, Kind.BINARY) else b"")
+KINDS = list(kinds.KINDS.values())
 
 
 def synopsis_of(
-    kind: str, blocks: Blocks, names: Sequence[str], size: int, prefix: bytes = b"", forget: Sequence[int] = ()
+    kind: SynopsisKind[Any], blocks: Blocks, names: Sequence[str], size: int, forget: Sequence[int] = ()
 ) -> Synopsis:
-    """One kind of synopsis of all columns, stored and read again; of the blocks in ``forget`` nothing was stored."""
-    index: dict[str, ArrowColumn] = {}
-    tables: dict[str, GlobalRangeTable] = {}
-    for name in names:
-        coding = coding_of(name, prefix)
-        arrays = [arrow_array([row[name] for row in block], TYPES[name]) for block in blocks]
-        if kind == "range-set":
-            index |= range_set_columns(name, range_sets(coding, arrays, size))
-        elif kind == "gap histogram":
-            index |= gap_histogram_columns(name, gap_histograms(coding, arrays, size))
-        elif kind == "Bloom filter":
-            index |= bloom_columns(name, bloom_filters(TYPES[name], arrays, 0.001))
-        else:
-            bits = bits_of(coding, arrays, size)
-            tables[name] = bits.table
-            index |= grt_columns(name, bits)
-    types = {name: TYPES[name] for name in names}
+    """One kind of synopsis of all columns, stored and read again; of the blocks in ``forget`` nothing was stored.
+
+    A table is made of all blocks but the last, so that there is something outside of it.
+    """
     keep = pa.array([number not in forget for number in range(len(blocks))])
-    stored = {key: pc.if_else(keep, column, pa.scalar(None, column.type)) for key, column in index.items()}
-    if kind == "range-set":
-        return range_sets_of(types, stored)
-    if kind == "gap histogram":
-        return gap_histograms_of(types, stored)
-    if kind == "Bloom filter":
-        return bloom_filters_of(types, stored)
-    return global_ranges_of(types, stored, tables)
-
-
-def bits_of(coding: Coding, arrays: Sequence[pa.Array], size: int) -> BlockBits:
-    """Bits by a table that was made of all blocks but the last, so that there is something outside of it."""
-    blocks: list[Codes] = []
-    for array in arrays:
-        found = codes_of(array, coding)
-        assert found is not None
-        blocks.append(np.unique(found))
-    asked = [(ranges, 1.0) for ranges in sets_of(coding.type)[1:6]]
-    known = popularity(coding, asked) if size % 2 else uniform(coding)
-    table = build(blocks[:-1], size + 1, known).table
-    return BlockBits(table, encode_blocks(table, blocks))
+    size = max(size, kind.sizes.least)
+    columns: dict[str, Any] = {}
+    for name in names:
+        arrays = [arrow_array([row[name] for row in block], TYPES[name]) for block in blocks]
+        asked = [(ranges, 1.0) for ranges in sets_of(TYPES[name])[1:6]] if size % 2 else []
+        table = table_for(TYPES[name], arrays[:-1], size + 1, asked) if kind.tables is not None else None
+        parts = stored(kind, TYPES[name], arrays, size, table)
+        parts = {part: pc.if_else(keep, column, pa.scalar(None, column.type)) for part, column in parts.items()}
+        read = kind.read(TYPES[name], parts, [] if table is None else [table])
+        columns.update(zip([name], read, strict=False))
+    return kind.synopsis(columns)
 
 
 @st.composite
@@ -98,16 +66,15 @@ def cases(draw: st.DrawFn, groups: Sequence[Sequence[str]]):
     names = draw(st.sampled_from([list(group) for group in groups]))
     blocks = draw(blocks_of(names, 5))
     forget = draw(st.sets(st.integers(0, len(blocks) - 1), max_size=1))
-    size, prefix = draw(st.integers(1, 4)), draw(st.sampled_from(PREFIXES))
-    return names, blocks, draw(predicates(names)), size, prefix, sorted(forget)
+    return names, blocks, draw(predicates(names)), draw(st.integers(1, 4)), sorted(forget)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @many
 @given(cases(SINGLES + PAIRS))
-def test_each_alone_loses_no_row(kind: str, case):
-    names, blocks, predicate, size, prefix, forget = case
-    catalog = catalog_of(blocks, synopsis_of(kind, blocks, names, size, prefix, forget))
+def test_each_alone_loses_no_row(kind: SynopsisKind[Any], case):
+    names, blocks, predicate, size, forget = case
+    catalog = catalog_of(blocks, synopsis_of(kind, blocks, names, size, forget))
     kept = kept_blocks(catalog, normalize(predicate))
     skipped = itertools.chain.from_iterable(block for block, keep in zip(blocks, kept, strict=True) if not keep)
     assert [row for row in skipped if evaluate(predicate, row, opaque_value) is True] == []
@@ -116,9 +83,9 @@ def test_each_alone_loses_no_row(kind: str, case):
 @many
 @given(cases(SINGLES + PAIRS))
 def test_all_together_lose_no_row_and_keep_no_more_than_zone_maps(case):
-    names, blocks, predicate, size, prefix, forget = case
+    names, blocks, predicate, size, forget = case
     zones = zone_maps_of(blocks, names)
-    synopses = [synopsis_of(kind, blocks, names, size, prefix, forget) for kind in KINDS]
+    synopses = [synopsis_of(kind, blocks, names, size, forget) for kind in KINDS]
     formula = normalize(predicate)
     kept = kept_blocks(catalog_of(blocks, zones, *synopses), formula)
     assert not np.any(kept & ~kept_blocks(catalog_of(blocks, zones), formula))
@@ -126,25 +93,25 @@ def test_all_together_lose_no_row_and_keep_no_more_than_zone_maps(case):
     assert [row for row in skipped if evaluate(predicate, row, opaque_value) is True] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @many
 @given(cases(SINGLES + PAIRS))
-def test_every_atom_is_answered_soundly_or_not_at_all(kind: str, case):
-    names, blocks, predicate, size, prefix, forget = case
-    synopsis = synopsis_of(kind, blocks, names, size, prefix, forget)
+def test_every_atom_is_answered_soundly_or_not_at_all(kind: SynopsisKind[Any], case):
+    names, blocks, predicate, size, forget = case
+    synopsis = synopsis_of(kind, blocks, names, size, forget)
     for atom in atoms(normalize(predicate)):
-        answer = synopsis.can_satisfy(atom)
-        if answer is None:
+        mask = kept_by(synopsis, atom)
+        if mask is None:
             continue
         assert isinstance(atom, Within)
         for number, block in enumerate(blocks):
-            assert answer[number] or not any(holds(atom, row, opaque_value) for row in block)
-            assert answer[number] or number not in forget, "what was forgotten is kept"
+            assert mask[number] or not any(holds(atom, row, opaque_value) for row in block)
+            assert mask[number] or number not in forget, "what was forgotten is kept"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_set_of_values_of_every_type(kind: str, name: str):
+def test_every_set_of_values_of_every_type(kind: SynopsisKind[Any], name: str):
     """Blocks of one and two values, all pairs of them; every kind skips something for every type."""
     values = pool(TYPES[name])
     blocks: Blocks = [[{name: a}, {name: b}] for a, b in itertools.combinations_with_replacement(values, 2)]
@@ -152,13 +119,13 @@ def test_every_set_of_values_of_every_type(kind: str, name: str):
     skipped = 0
     for ranges in sets_of(TYPES[name]):
         formula: Formula = Within(COLUMNS[name], ranges)
-        answer = synopsis.can_satisfy(formula)
-        if answer is None:
-            assert kind == "Bloom filter"
+        mask = kept_by(synopsis, formula)
+        if mask is None:
+            assert kind is BLOOM
             continue
         needed = np.array([any(holds(formula, row) for row in block) for block in blocks])
-        assert not np.any(needed & ~answer)
-        skipped += int((~answer).sum())
+        assert not np.any(needed & ~mask)
+        skipped += int((~mask).sum())
     assert skipped > 0
 
 
@@ -167,5 +134,5 @@ def test_atoms_that_are_not_ranges_have_no_answer():
     for kind in KINDS:
         synopsis = synopsis_of(kind, blocks, ["text"], 2)
         assert synopsis.can_satisfy(Null(COLUMNS["text"])) is None
-        assert synopsis.name == kind
+        assert synopsis.name == kind.title
         assert synopsis.nbytes >= 0

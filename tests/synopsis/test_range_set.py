@@ -18,18 +18,16 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
 from sidestep.synopsis.range_set import (
+    RANGE_SET,
     RangeSets,
     compact,
     grow,
-    merge,
     range_set,
-    range_set_columns,
-    range_sets,
-    range_sets_of,
 )
-from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges, from_column
-from sidestep.synopsis.values.code_ranges import CodeRanges, joined, value_ranges
+from sidestep.synopsis.values.block_ranges import STORED, BlockRanges, block_ranges, from_column
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes, integer_values
+from tests.synopsis.stored import held, kept
 
 CODING = Coding(INTEGER)
 
@@ -44,6 +42,10 @@ def ranges(*pairs: tuple[int, int]) -> CodeRanges:
 
 def pairs(found: CodeRanges) -> list[tuple[int, int]]:
     return list(zip(integer_values(found.lows).tolist(), integer_values(found.highs).tolist(), strict=True))
+
+
+def unite(sets: Sequence[CodeRanges]) -> CodeRanges:
+    return joined(*(np.concatenate([codes(), *(getattr(each, end) for each in sets)]) for end in ("lows", "highs")))
 
 
 def covered(found: Sequence[tuple[int, int]]) -> int:
@@ -71,9 +73,11 @@ class TestTheExamplesOfThePaper:
     }
 
     def induced(self, sets: dict[str, list[CodeRanges]], year: IntervalSet) -> tuple[list[int], CodeRanges]:
-        matching = block_ranges(CODING, sets["year"]).may_be_within(year)
-        assert matching is not None
-        return (np.flatnonzero(matching) + 1).tolist(), block_ranges(CODING, sets["date_sk"]).union(matching)
+        wanted = code_ranges(year, CODING)
+        assert wanted is not None
+        matching = block_ranges(CODING, sets["year"]).meeting(wanted)
+        chosen = [each for each, met in zip(sets["date_sk"], matching, strict=True) if met]
+        return (np.flatnonzero(matching) + 1).tolist(), unite(chosen)
 
     @pytest.mark.parametrize(
         ("year", "partitions", "expected"),
@@ -112,13 +116,13 @@ class TestTheExamplesOfThePaper:
         assert pairs(range_set(CODING, one, 2)) == [(0, 0), (11, 22)]
         assert pairs(range_set(CODING, two, 2)) == [(0, 10), (24, 25)]
         assert pairs(range_set(CODING, np.concatenate([one, two]), 2)) == [(0, 14), (22, 25)]
-        merged = merge(CODING, [range_set(CODING, one, 2), range_set(CODING, two, 2)], 2)
+        merged = compact(CODING, unite([range_set(CODING, one, 2), range_set(CODING, two, 2)]), 2)
         assert pairs(merged) == [(0, 22), (24, 25)]
 
     def test_lemma_2s_exception_is_none(self):
         """Fewer than 2·n distinct values do not make merging the best: three ranges lose two gaps of five values."""
         one, two = codes(0, 40, 80, 130, 180), codes(105, 155)
-        merged = merge(CODING, [range_set(CODING, each, 3) for each in (one, two)], 3)
+        merged = compact(CODING, unite([range_set(CODING, each, 3) for each in (one, two)]), 3)
         best = range_set(CODING, np.concatenate([one, two]), 3)
         assert pairs(best) == [(0, 0), (40, 40), (80, 180)]
         assert covered(pairs(merged)) > covered(pairs(best))
@@ -194,7 +198,10 @@ def test_growing_one_value_is_the_greedy_step():
 
 def test_an_unknown_block_stays_unknown_when_it_grows():
     after = grow(block_ranges(CODING, [None]), np.zeros(1, dtype=np.int64), codes(5), 3)
-    assert list(after.of_block(0)) == [(0, int(GREATEST))]
+    assert list(after.of_block(0)) == []
+    assert after.unknown is not None
+    assert after.unknown.tolist() == [True]
+    assert list(after.outer.of_block(0)) == [(0, int(GREATEST))]
 
 
 def test_growth_names_what_does_not_fit():
@@ -223,13 +230,11 @@ class TestBadInput:
 
     def test_nan_and_infinities(self):
         blocks = [pa.array([1.0, float("inf"), None]), pa.array([float("nan")]), pa.array([None], pa.float64())]
-        sets = RangeSets({"x": range_sets(Coding(DOUBLE), blocks, 4)})
+        sets = RangeSets({"x": held(RANGE_SET, DOUBLE, blocks, 4)})
         x = Column("x", DOUBLE)
 
-        def ask(found: IntervalSet) -> list[bool]:
-            answer = sets.can_satisfy(Within(x, found))
-            assert answer is not None
-            return list(answer.tolist())
+        def ask(found: IntervalSet) -> list[bool] | None:
+            return kept(sets, Within(x, found))
 
         assert ask(IntervalSet.at_least(DOUBLE, 5.0)) == [True, True, False]
         assert ask(IntervalSet(DOUBLE, (Interval(2.0, 1e300),))) == [False, False, False]
@@ -238,7 +243,7 @@ class TestBadInput:
         assert ask(IntervalSet.empty(DOUBLE)) == [False, False, False]
 
     def test_another_type_or_column_or_atom_has_no_answer(self):
-        sets = RangeSets({"x": range_sets(CODING, [pa.array([1], pa.int32())], 2)})
+        sets = RangeSets({"x": held(RANGE_SET, INTEGER, [pa.array([1], pa.int32())], 2)})
         assert sets.can_satisfy(Within(Column("x", LONG), IntervalSet.full(LONG))) is None
         assert sets.can_satisfy(Within(Column("y", INTEGER), IntervalSet.full(INTEGER))) is None
         assert sets.can_satisfy(Null(Column("x", INTEGER))) is None
@@ -246,22 +251,24 @@ class TestBadInput:
 
 
 class TestStorage:
-    def stored(self, found: BlockRanges) -> BlockRanges:
-        index = range_set_columns("x", found)
-        return range_sets_of({"x": found.coding.type}, index).columns["x"]
-
-    def test_ranges_come_back_and_unknown_is_null(self):
-        found = block_ranges(CODING, [ranges((1, 2), (5, 9)), None, ranges(), ranges((7, 7))])
-        column = range_set_columns("x", found)["ranges:x"]
-        assert column.is_null().to_pylist() == [False, True, False, False]
-        back = self.stored(found)
-        assert back.begins.tolist() == found.begins.tolist()
-        assert back.lows.tolist() == found.lows.tolist()
-        assert back.highs.tolist() == found.highs.tolist()
-        assert self.stored(block_ranges(CODING, [])).blocks == 0
+    def test_ranges_come_back_and_unknown_is_told(self):
+        blocks = [
+            pa.array([1, 2, 5, 9], pa.int32()),
+            pa.array(["?"]),
+            pa.nulls(2, pa.int32()),
+            pa.array([7], pa.int32()),
+        ]
+        back = held(RANGE_SET, INTEGER, blocks, 2)
+        assert isinstance(back, BlockRanges)
+        assert [pairs(back.of_block(block)) for block in range(4)] == [[(1, 5), (9, 9)], [], [], [(7, 7)]]
+        assert back.unknown is not None
+        assert back.unknown.tolist() == [False, True, False, False]
+        none = held(RANGE_SET, INTEGER, [], 2)
+        assert isinstance(none, BlockRanges)
+        assert none.blocks == 0
 
     def test_chunks_and_slices_are_read(self):
-        column = range_set_columns("x", block_ranges(CODING, [ranges((n, n)) for n in range(6)]))["ranges:x"]
+        column = pa.array([end_to_end(ranges((n, n))) for n in range(6)], STORED)
         back = from_column(CODING, pa.chunked_array([column.slice(1, 2), column.slice(4, 2)]))
         assert integer_values(back.lows).tolist() == [1, 2, 4, 5]
         assert integer_values(from_column(CODING, column.slice(3)).lows).tolist() == [3, 4, 5]
@@ -269,27 +276,29 @@ class TestStorage:
     @pytest.mark.parametrize("broken", [[5, 3], [1], [1, 4, 4, 6], [1, 9, 3, 4]])
     def test_what_contradicts_itself_is_unknown(self, broken: list[int]):
         back = from_column(CODING, pa.array([[1, 2], broken, [3, 4]], pa.list_(pa.uint64())))
-        assert [len(back.of_block(block)) for block in range(3)] == [1, 1, 1]
-        assert list(back.of_block(1)) == [(0, int(GREATEST))]
+        assert [len(back.of_block(block)) for block in range(3)] == [1, 0, 1]
+        assert back.unknown is not None
+        assert back.unknown.tolist() == [False, True, False]
+        assert list(back.outer.of_block(1)) == [(0, int(GREATEST))]
         assert list(back.of_block(2)) == [(3, 4)]
 
     def test_a_column_of_another_kind_is_refused(self):
         with pytest.raises(SidestepError, match="index the table again"):
             from_column(CODING, pa.array([[1.5]]))
-        assert range_sets_of({"x": INTEGER}, {}).columns == {}
+
+    def coded(self, blocks: Sequence[Sequence[str]], prefixes: Sequence[bytes], most: int) -> BlockRanges:
+        sets = []
+        for block, prefix in zip(blocks, prefixes, strict=True):
+            found = codes_of(pa.array(block), Coding(STRING, prefix))
+            assert found is not None
+            sets.append(end_to_end(range_set(Coding(STRING, prefix), found, most)))
+        (back,) = RANGE_SET.read(STRING, {"ranges": pa.array(sets, STORED), "rangesprefix": pa.array(prefixes)}, [])
+        assert isinstance(back, BlockRanges)
+        return back
 
     def test_blocks_coded_with_different_prefixes_share_what_is_common(self):
-        texts = [["abcde1", "abcde9"], ["abcd", "abcdzz"], ["abcx"]]
-        prefixes = [b"abcde", b"abcd", b""]
-        columns = []
-        for block, prefix in zip(texts, prefixes, strict=True):
-            columns.append(range_set_columns("x", range_sets(Coding(STRING, prefix), [pa.array(block)], 4)))
-        index = {
-            "ranges:x": pa.concat_arrays([each["ranges:x"] for each in columns[:2]]),
-            "rangesprefix:x": pa.concat_arrays([each["rangesprefix:x"] for each in columns[:2]]),
-        }
-        found = range_sets_of({"x": STRING}, index)
-        assert found.columns["x"].coding.prefix == b"abcd"
+        found = self.coded([["abcde1", "abcde9"], ["abcd", "abcdzz"]], [b"abcde", b"abcd"], 4)
+        assert found.coding.prefix == b"abcd"
         for value, expected in [
             ("abcde1", [1, 0]),
             ("abcde5", [0, 0]),
@@ -297,24 +306,34 @@ class TestStorage:
             ("abcd", [0, 1]),
             ("b", [0, 0]),
         ]:
-            answer = found.can_satisfy(Within(Column("x", STRING), IntervalSet.point(STRING, value)))
-            assert answer is not None
-            assert answer.tolist() == [bool(x) for x in expected], value
+            answer = kept(RangeSets({"x": found}), Within(Column("x", STRING), IntervalSet.point(STRING, value)))
+            assert answer == [bool(x) for x in expected], value
 
     @given(
         st.lists(st.lists(st.text("ab\0z", max_size=6), min_size=1, max_size=4), min_size=1, max_size=3),
         st.lists(st.text("ab\0z", max_size=3), min_size=3, max_size=3),
     )
     def test_no_value_is_lost_between_prefixes(self, blocks, prefixes):
-        columns = [
-            range_set_columns("x", range_sets(Coding(STRING, prefix.encode()), [pa.array(block)], 2))
-            for block, prefix in zip(blocks, prefixes, strict=False)
-        ]
-        index = {
-            "ranges:x": pa.concat_arrays([each["ranges:x"] for each in columns]),
-            "rangesprefix:x": pa.array([p.encode() for p in prefixes[: len(blocks)]], pa.binary()),
-        }
-        found = range_sets_of({"x": STRING}, index).columns["x"]
+        found = self.coded(blocks, [prefix.encode() for prefix in prefixes[: len(blocks)]], 2)
         for number, block in enumerate(blocks):
             for code in codes_of(pa.array(block), found.coding).tolist():  # type: ignore[union-attr]
                 assert any(low <= code <= high for low, high in found.of_block(number))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=8), st.data())
+def test_what_one_knows_nothing_of_is_taken_from_the_other(counts: list[tuple[int, int]], data: st.DataObject):
+    """Blocks of zero to two ranges, or unknown, on either side."""
+
+    def sets(side: int) -> list[CodeRanges | None]:
+        known = [data.draw(st.booleans()) for _ in counts]
+        every = [ranges(*((10 * n + side, 10 * n + 3) for n in range(pair[side]))) for pair in counts]
+        return [each if tells else None for each, tells in zip(every, known, strict=True)]
+
+    mine, theirs = sets(0), sets(1)
+    both = block_ranges(CODING, mine).completed(block_ranges(CODING, theirs))
+    unknown = np.zeros(len(counts), dtype=bool) if both.unknown is None else both.unknown
+    for block, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        expected = one if one is not None else other
+        assert bool(unknown[block]) is (expected is None)
+        assert list(both.of_block(block)) == ([] if expected is None else list(expected))
+        assert list(both.outer.of_block(block)) == ([(0, int(GREATEST))] if expected is None else list(expected))

@@ -8,28 +8,32 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG, STRING, parse_type
-from sidestep.synopsis.recipe import LEAST, LIMITS, Recipe, bytes_of, parse_recipes, recipe_text
+from sidestep.synopsis.kinds import KINDS
+from sidestep.synopsis.recipe import Recipe, bytes_of, parse_recipes, recipe_text
 
 COLUMNS = {"id": LONG, "name": STRING, "tags": parse_type("array<int>")}
 
 
 @pytest.mark.parametrize(
-    ("wish", "found"),
+    ("written", "found"),
     [
         ("id=range-set:20", {"id": Recipe(range_set=20)}),
-        ("id = Bloom:64 + GRT , name=gap-histogram:3", {"id": Recipe(bloom=64, grt=256), "name": Recipe(0, 3)}),
+        (
+            "id = Bloom:64 + GRT , name=gap-histogram:3",
+            {"id": Recipe(bloom=64, grt=256), "name": Recipe(gap_histogram=3)},
+        ),
         ("range-set", {"id": Recipe(range_set=8), "name": Recipe(range_set=8)}),
         ("none,id=grt:64", {"id": Recipe(grt=64), "name": Recipe()}),
         ({"id": "zone-map"}, {"id": Recipe()}),
         ({"*": "bloom:96", "id": "none"}, {"id": Recipe(), "name": Recipe(bloom=96)}),
     ],
 )
-def test_wishes(wish, found):
-    assert parse_recipes(wish, COLUMNS) == found
+def test_notation(written, found):
+    assert parse_recipes(written, COLUMNS) == found
 
 
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("written", "said"),
     [
         ("nope=bloom", "no column nope"),
         ("tags=bloom", "order of tags"),
@@ -41,15 +45,15 @@ def test_wishes(wish, found):
         ("", "no synopsis ''"),
     ],
 )
-def test_what_is_not_understood_is_said(wish, said):
+def test_what_is_not_understood_is_said(written, said):
     with pytest.raises(SidestepError, match=said):
-        parse_recipes(wish, COLUMNS)
+        parse_recipes(written, COLUMNS)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(LEAST)), st.integers(2, 4096), max_size=4))
-def test_texts_of_recipes_are_read_back(sizes):
-    sizes = {kind: max(LEAST[kind], min(size, LIMITS[kind])) for kind, size in sizes.items()}
-    recipe = Recipe(**{kind.replace("-", "_"): size for kind, size in sizes.items()})
+@given(st.dictionaries(st.sampled_from(sorted(KINDS)), st.integers(2, 4096), max_size=4))
+def test_texts_of_recipes_are_read_back(wanted):
+    sizes = {key: max(KINDS[key].sizes.least, min(size, KINDS[key].sizes.limit)) for key, size in wanted.items()}
+    recipe = Recipe(**sizes)
     assert parse_recipes({"id": recipe_text(recipe)}, COLUMNS) == {"id": recipe}
 
 

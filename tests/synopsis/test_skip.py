@@ -15,7 +15,8 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.nodes import And, Match, MatchKind, Opaque
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.types import INTEGER, LONG, STRING
-from sidestep.synopsis import Amount, Catalog, Mask, Synopsis, explain_skips, kept_blocks, zone_maps
+from sidestep.synopsis import Amount, Catalog, Synopsis, explain_skips, kept_blocks, zone_maps
+from sidestep.synopsis.answer import Answer
 from tests.synopsis.zones.test_zone_map import index_of
 
 
@@ -27,9 +28,9 @@ class Fake:
     name: str = "fake"
     nbytes: int = 7
 
-    def can_satisfy(self, formula: Formula) -> Mask | None:
+    def can_satisfy(self, formula: Formula) -> Answer | None:
         found = self.answer(formula)
-        return None if found is None else np.array(found)
+        return None if found is None else Answer(np.array(found))
 
 
 def catalog(*synopses: Synopsis) -> Catalog:
@@ -97,11 +98,11 @@ def test_each_value_of_a_list_may_be_ruled_out_by_another_synopsis():
 
 
 def test_answers_are_not_changed_in_place():
-    mask = np.array([True, False, True])
+    possible, unknown = np.array([True, False, False]), np.array([False, False, True])
     fake = Fake(lambda _: None)
-    object.__setattr__(fake, "can_satisfy", lambda _: mask)
+    object.__setattr__(fake, "can_satisfy", lambda _: Answer(possible, unknown))
     kept_blocks(catalog(fake, only(f, [False] * 3)), f)
-    assert mask.tolist() == [True, False, True]
+    assert (possible.tolist(), unknown.tolist()) == ([True, False, False], [False, False, True])
 
 
 def test_files_memory_and_shape_of_a_catalog():

@@ -229,14 +229,10 @@ def _synopses(status: Any) -> Table:
                 shares = (found.kept, found.zone_map_kept, found.saved, found.false_positives)
                 rates = [f"{share:.1%}" for share in shares]
                 rates[-1] = f"≤ {rates[-1]}"
-            kind = f"{_KINDS.get(each.kind, each.kind)} {each.size:,} {_SIZES.get(each.kind, '')}".strip()
+            kind = each.text
             blocks = f"{each.blocks:,}"
             table.add_row(Text(name if number == 0 else ""), kind, blocks, size_text(each.bytes), *rates)
     return table
-
-
-_KINDS = {"range_set": "range-set of", "gap_histogram": "gap histogram of", "bloom": "Bloom filter of", "grt": "GRT of"}
-_SIZES = {"range_set": "ranges", "gap_histogram": "buckets", "bloom": "bytes at most", "grt": "bits"}
 
 
 def _table(*names: str, right: int) -> Table:

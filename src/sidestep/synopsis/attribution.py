@@ -86,7 +86,7 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class _Contribution:
     """What one synopsis alone makes of a formula and its parts."""
 
     synopsis: str
@@ -100,21 +100,25 @@ class _Answer:
         return f"{self.synopsis} ({_listed(named)})" if named else self.synopsis
 
 
-def _answer(catalog: Catalog, synopsis: Synopsis, formula: Formula) -> _Answer | None:
+def _answer(catalog: Catalog, synopsis: Synopsis, formula: Formula) -> _Contribution | None:
     """None if the synopsis knows neither of the formula nor of a part of it."""
     if not isinstance(synopsis, UnionVectors):
         known = _knows(synopsis, formula)
-        return _Answer(synopsis.name, kept_blocks(replace(catalog, synopses=(synopsis,)), formula)) if known else None
+        return (
+            _Contribution(synopsis.name, kept_blocks(replace(catalog, synopses=(synopsis,)), formula))
+            if known
+            else None
+        )
     # What is asked of it, branch by branch, and which features answered, is what it remembers afterwards.
     fresh = replace(synopsis, answers={})
     kept = kept_blocks(replace(catalog, synopses=(fresh,)), formula)
     features = sorted({feature for found in fresh.answers.values() for feature in found})
     telling = [feature for feature in features if fresh.ruling_out(feature).any()]
     named = tuple(synopsis.features[at] for at in telling or features)
-    return _Answer(synopsis.name, kept, named) if named else None
+    return _Contribution(synopsis.name, kept, named) if named else None
 
 
-def _part_of(atom: Atom, answers: list[_Answer]) -> bool:
+def _part_of(atom: Atom, answers: list[_Contribution]) -> bool:
     """Whether a feature that speaks of this answered: then it was used, if not alone."""
     features = [feature for found in answers for feature in found.features]
     if isinstance(atom, Holds):

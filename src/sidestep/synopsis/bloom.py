@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
-from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.values.codes import joined_bytes
-from sidestep.synopsis.values.forms import Mask, stored_form
-from sidestep.synopsis.values.hashing import Hashes, column_hashes, mixed, value_hashes
+from sidestep.synopsis.answer import Answer, ByColumn
+from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind
+from sidestep.synopsis.grt.table import GlobalRangeTable
+from sidestep.synopsis.values.codes import concatenate_bytes
+from sidestep.synopsis.values.forms import Form, Mask, if_any
+from sidestep.synopsis.values.hashing import Hashes, code_hashes, column_hashes, mix, value_hashes
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Lines = npt.NDArray[np.uint32]
@@ -31,8 +35,16 @@ Lines = npt.NDArray[np.uint32]
 LINE_BYTES = 32
 WORDS = 8
 _BITS = 32
-_SALTS = (mixed(np.arange(1, WORDS + 1, dtype=np.uint64)) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+_SALTS = (mix(np.arange(1, WORDS + 1, dtype=np.uint64)) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
 """Odd numbers, one per word: each picks its bit from the same 32 bits of the hash in another way."""
+RATE = 0.01
+"""A filter is no larger than this rate of false positives wants."""
+_USELESS = 0.9
+"""A filter that would say "maybe" so often is not worth its bytes."""
+_MANY = 1000
+"""Above so many distinct values, a filter grows in proportion to them."""
+NO_FILTER = b"\0"
+"""What a block of which nothing is known stores: filters are never of that length."""
 _MOST_VALUES = 1_000
 _MOST_PROBES = 5_000_000
 """Values times blocks. Longer lists are not looked up: that takes time, and one false positive keeps a block."""
@@ -42,28 +54,29 @@ _MOST_PROBES = 5_000_000
 class BlockFilters:
     """The Bloom filters of one column: ``lines[begins[b]:begins[b + 1]]`` is block b's.
 
-    A block that has no value has no lines; neither has one of which nothing is known, and ``known`` tells them apart.
+    A block that has no value has no lines; neither has one of which nothing is known, and ``unknown`` tells them apart.
     """
 
     type: DataType
     begins: npt.NDArray[np.int64]
     lines: Lines
-    known: Mask
+    unknown: Mask | None = None
+    """The blocks of which nothing is known; None if there are none."""
 
     @property
     def blocks(self) -> int:
-        return len(self.known)
+        return len(self.begins) - 1
 
-    def may_be_within(self, ranges: IntervalSet) -> Mask | None:
+    def may_be_within(self, ranges: IntervalSet) -> Answer | None:
         """Blocks that may hold a value of the set; None if its values cannot be listed, or are too many."""
         values = ranges.values(max(1, min(_MOST_VALUES, _MOST_PROBES // max(1, self.blocks))))
         hashes = None if values is None else value_hashes(values, self.type)
-        return None if hashes is None else self.holding(hashes)
+        return None if hashes is None else Answer(self.holding(hashes), self.unknown)
 
     def holding(self, hashes: Hashes) -> Mask:
         """Blocks that may hold a value with one of the hashes."""
-        found = ~self.known
-        asked = np.flatnonzero(self.known & (np.diff(self.begins) > 0))
+        held = np.zeros(self.blocks, dtype=np.bool_)
+        asked = np.flatnonzero(np.diff(self.begins))
         begins, sizes = self.begins[asked], np.diff(self.begins)[asked].astype(np.uint64)
         words = self.lines.reshape(-1)
         for line, bits in zip((hashes >> np.uint64(32)), _bits(hashes), strict=True):
@@ -72,35 +85,31 @@ class BlockFilters:
             for word in range(WORDS):  # most blocks are out after a word or two, and are not looked at again
                 hit = (words[at + word] & bits[word]) != 0
                 at, left = at[hit], left[hit]
-            found[left] = True
-        return found
+            held[left] = True
+        return held
+
+    def held_codes(self, among: Mask) -> None:
+        """A filter lists no values."""
+
+    def pass_rate(self, among: Mask) -> float:
+        """How likely these blocks' filters are to say "maybe" to a value that is not there, from the bits set."""
+        if not among.any():
+            return 1.0
+        lines = np.prod(np.bitwise_count(self.lines) / float(_BITS), axis=1)
+        sums = np.concatenate([[0.0], np.cumsum(lines)])
+        counts = np.diff(self.begins)
+        rates = (sums[self.begins[1:]] - sums[self.begins[:-1]]) / np.maximum(counts, 1)
+        return float(np.mean((rates if self.unknown is None else np.where(self.unknown, 1.0, rates))[among]))
 
     @property
     def nbytes(self) -> int:
-        return self.begins.nbytes + self.lines.nbytes + self.known.nbytes
+        return self.begins.nbytes + self.lines.nbytes + (0 if self.unknown is None else self.unknown.nbytes)
 
 
-@dataclass(frozen=True, eq=False)
-class BloomFilters:
-    """The Bloom filters of the columns that were loaded; answers ``Within`` of listed values, for the very type."""
+class BloomFilters(ByColumn[BlockFilters]):
+    """The Bloom filters of the columns that were loaded; they answer for values that can be listed."""
 
-    columns: Mapping[str, BlockFilters]
-    name: str = "Bloom filter"
-
-    @property
-    def types(self) -> Mapping[str, DataType]:
-        """The columns there are filters of, and the types these were made for."""
-        return {name: found.type for name, found in self.columns.items()}
-
-    def can_satisfy(self, formula: Formula) -> Mask | None:
-        match formula:
-            case Within(column, ranges) if (found := self.columns.get(column.name)) and found.type == column.type:
-                return found.may_be_within(ranges)
-        return None
-
-    @property
-    def nbytes(self) -> int:
-        return sum(found.nbytes for found in self.columns.values())
+    name = "Bloom filter"
 
 
 def false_positive_rate(distinct: int, lines: int) -> float:
@@ -147,56 +156,74 @@ def bloom_filter(hashes: Hashes, lines: int) -> Lines:
     return filled
 
 
-def bloom_filters(type: DataType, blocks: Sequence[ArrowColumn], rate: float = 0.01) -> BlockFilters:
-    """The filters of a column, block by block, each as large as its distinct values need for the rate."""
-    found: list[Lines | None] = []
-    for values in blocks:
-        hashes = column_hashes(values, type)
-        distinct = None if hashes is None else np.unique(hashes)
-        found.append(None if distinct is None else filled_for(distinct, rate))
-    return block_filters(type, found)
-
-
-def filled_for(distinct: Hashes, rate: float) -> Lines:
-    """The filter of distinct hashes, as large as the rate wants; of none, no lines at all."""
-    if not len(distinct):
-        return np.zeros((0, WORDS), dtype=np.uint32)
-    return bloom_filter(distinct, lines_for(len(distinct), rate))
-
-
 def block_filters(type: DataType, filters: Sequence[Lines | None]) -> BlockFilters:
     """The filters of each block put together; None is a block of which nothing is known."""
     begins = np.zeros(len(filters) + 1, dtype=np.int64)
     np.cumsum([0 if each is None else len(each) for each in filters], out=begins[1:])
     none = np.zeros((0, WORDS), dtype=np.uint32)
     lines = np.concatenate([none, *(each for each in filters if each is not None)])
-    return BlockFilters(type, begins, lines, np.array([each is not None for each in filters], dtype=np.bool_))
-
-
-def bloom_columns(name: str, filters: BlockFilters) -> dict[str, pa.Array]:
-    """The index column ``bloom:c``: the lines of each block as bytes, NULL if nothing is known of it."""
-    data = pa.py_buffer(filters.lines.astype("<u4").tobytes())
-    ends = pa.py_buffer((LINE_BYTES * filters.begins).astype(np.int64).tobytes())
-    raw = pa.LargeBinaryArray.from_buffers(pa.large_binary(), filters.blocks, [None, ends, data])
-    known = pa.array(filters.known)
-    return {f"bloom:{name}": pc.if_else(known, raw, pa.scalar(None, pa.large_binary()))}
-
-
-def bloom_filters_of(types: Mapping[str, DataType], index: Mapping[str, ArrowColumn]) -> BloomFilters:
-    """Bloom filters from the index columns of each column of ``types``; bytes that are no whole lines are unknown."""
-    columns: dict[str, BlockFilters] = {}
-    for name, type in types.items():
-        stored = index.get(f"bloom:{name}")
-        if stored is not None and stored_form(type) is not None:
-            sizes = np.asarray(pc.fill_null(pc.binary_length(stored), -1), dtype=np.int64)
-            known = (sizes >= 0) & (sizes % LINE_BYTES == 0)
-            begins = np.concatenate([[0], np.cumsum(np.where(known, sizes // LINE_BYTES, 0))])
-            lines = joined_bytes(stored.filter(pa.array(known))).view("<u4").reshape(-1, WORDS)
-            columns[name] = BlockFilters(type, begins, lines.astype(np.uint32, copy=False), known)
-    return BloomFilters(columns)
+    return BlockFilters(type, begins, lines, if_any(np.array([each is None for each in filters], dtype=np.bool_)))
 
 
 def _bits(hashes: Hashes) -> Lines:
     """One bit in each of eight words, for each hash."""
     low = hashes.astype(np.uint32)  # the line is chosen by the other half
     return np.uint32(1) << ((low[:, np.newaxis] * _SALTS) >> np.uint32(27))
+
+
+def _build(block: BlockValues, size: int) -> dict[str, Any]:
+    """A filter as large as the distinct values need for :data:`RATE`, but no larger than ``size`` bytes."""
+    hashes = _distinct_hashes(block)
+    if not len(hashes):
+        return {"bloom": b""}
+    lines = min(size // LINE_BYTES, _lines(len(hashes)))
+    if _rate(len(hashes), lines) > _USELESS:
+        return {"bloom": NO_FILTER}
+    return {"bloom": bloom_filter(hashes, lines).astype("<u4").tobytes()}
+
+
+def _distinct_hashes(block: BlockValues) -> Hashes:
+    """The distinct hashes of a block's values: codes of integers and floats are as good as the values."""
+    if block.coding.form in (Form.INTEGER, Form.FLOAT):
+        return code_hashes(block.distinct)
+    hashes = column_hashes(block.values, block.coding.type)
+    assert hashes is not None
+    return np.unique(hashes)
+
+
+@lru_cache(maxsize=_MANY)
+def _lines_of_few(distinct: int) -> int:
+    return lines_for(distinct, RATE)
+
+
+def _lines(distinct: int) -> int:
+    return _lines_of_few(distinct) if distinct <= _MANY else math.ceil(distinct / _MANY * _lines_of_few(_MANY))
+
+
+@lru_cache(maxsize=_MANY)
+def _rate(distinct: int, lines: int) -> float:
+    return false_positive_rate(distinct, lines)
+
+
+def _read(
+    type: DataType, stored: Mapping[str, ArrowColumn], tables: Sequence[GlobalRangeTable]
+) -> tuple[BlockFilters, ...]:
+    """Bytes that are no whole lines are unknown."""
+    column = stored["bloom"]
+    sizes = np.asarray(pc.fill_null(pc.binary_length(column), -1), dtype=np.int64)
+    known = (sizes >= 0) & (sizes % LINE_BYTES == 0)
+    begins = np.concatenate([[0], np.cumsum(np.where(known, sizes // LINE_BYTES, 0))])
+    lines = concatenate_bytes(column.filter(pa.array(known))).view("<u4").reshape(-1, WORDS)
+    return (BlockFilters(type, begins, lines.astype(np.uint32, copy=False), if_any(~known)),)
+
+
+BLOOM = SynopsisKind(
+    name="bloom",
+    synopsis=BloomFilters,
+    sizes=Sizes(usual=1 << 20, least=LINE_BYTES, limit=1 << 24, unit="bytes at most", unit_bits=8),
+    columns={"bloom": pa.large_binary()},
+    unknown=NO_FILTER,
+    build=_build,
+    read=_read,
+    repeats=False,
+)

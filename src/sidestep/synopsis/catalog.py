@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula
+from sidestep.synopsis.answer import Answer
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Mask
 
@@ -18,9 +19,13 @@ from sidestep.synopsis.values.forms import Mask
 class Synopsis(Protocol):
     """Something small that is known of every block and can prove the absence of rows.
 
-    ``can_satisfy(formula)`` says for each block whether *any* row of it can satisfy the formula. False is a proof that
-    none does; True is no proof of anything; None is "nothing to say", the same as True for every block but cheaper, and
+    ``can_satisfy(formula)`` says for each block of which it knows something whether *any* row of it can satisfy the
+    formula, and which blocks it knows nothing of. False for a known block is a proof that no row does; True is no proof
+    of anything. None is "nothing to say" of this formula in any block: the same as unknown throughout, but cheaper, and
     told to people as such.
+
+    A synopsis does not keep blocks: what becomes of those that are unknown is decided in :mod:`sidestep.synopsis.skip`,
+    for all kinds alike, so one that forgets to answer for them cannot lose their rows.
 
     Each part of a query's formula is offered to each synopsis: first the whole, then its children, down to the atoms.
     A synopsis of single columns (zone map, range-set, Bloom filter) answers atoms and returns None for an ``All`` or
@@ -38,7 +43,7 @@ class Synopsis(Protocol):
         """The memory it takes."""
         ...
 
-    def can_satisfy(self, formula: Formula) -> Mask | None: ...
+    def can_satisfy(self, formula: Formula) -> Answer | None: ...
 
 
 @dataclass(frozen=True, eq=False)

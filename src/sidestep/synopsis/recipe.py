@@ -1,36 +1,31 @@
-"""Which synopses a column gets beside its zone map, and how large each may become in a block.
-
-What a person may wish for: synopses by name, and sizes as one writes them.
-"""
+"""Which synopses a column gets beside its zone map, how large each may become in a block, and how people write that."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.bloom import LINE_BYTES
+from sidestep.synopsis.descriptor import SynopsisKind
+from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.values.forms import stored_form
 from sidestep.synopsis.zones.partition_values import Partition
 
-_LEAST_BITS = 2
-"""A global range table has one range, and one bit for all outside of it."""
-KINDS = ("range_set", "gap_histogram", "bloom", "grt")
-"""The kinds of synopses, as a recipe names them."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Recipe:
-    """The synopses of one column beside its zone map, each by the most it may take in a block; 0 is none.
+    """The synopses of one column beside its zone map, each by the most it may take in a block.
 
-    A recipe is a bound, not a size: a block of three values needs three ranges whatever its recipe allows.
+    A recipe is a bound, not a size: a block of three values needs three ranges whatever its recipe allows. Sizes are
+    given by the keys of :data:`~sidestep.synopsis.kinds.KINDS`; what is not given, or 0, the column does not get.
 
     Some partitions may have another recipe than the rest (``groups``); a partition that no group knows, such as one
     that comes later, gets the general one.
 
+    >>> from sidestep.synopsis.kinds import RANGE_SET
     >>> Recipe(range_set=8).to_json()
     {'range_set': 8}
     >>> Recipe.from_json({"range_set": 8}) == Recipe(range_set=8)
@@ -38,70 +33,98 @@ class Recipe:
     >>> bool(Recipe())
     False
     >>> sparse = (("day", "2024-01-01"),)
-    >>> mixed = Recipe(range_set=4, groups=(GroupRecipe(frozenset([sparse]), Recipe(range_set=20)),))
-    >>> mixed.of(sparse).range_set, mixed.of((("day", "2024-01-02"),)).range_set, mixed.widest.range_set
-    (20, 4, 20)
+    >>> apart = Recipe(range_set=4, groups=(GroupRecipe(frozenset([sparse]), Recipe(range_set=20)),))
+    >>> [each.size(RANGE_SET) for each in (apart.of(sparse), apart.of((("day", "2024-01-02"),)), apart.widest)]
+    [20, 4, 20]
     """
 
-    range_set: int = 0
-    """Most ranges per block."""
-    gap_histogram: int = 0
-    """Most buckets per block."""
-    bloom: int = 0
-    """Most bytes per block; fewer where the block's distinct values need less for a false-positive rate of 1%."""
-    grt: int = 0
-    """Bits per block, one for each range of the column's global range table."""
-    groups: tuple[GroupRecipe, ...] = ()
+    sizes: tuple[tuple[str, int], ...]
+    """The size of each kind that there is to be, by its key, in the order of the kinds."""
+    groups: tuple[GroupRecipe, ...]
     """What some partitions get instead."""
 
-    def __post_init__(self) -> None:
-        for kind in KINDS:
-            size = getattr(self, kind)
-            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise SidestepError(f"The size of a {kind} must be a whole number, 0 or more, not {size!r}.")
-        if 0 < self.bloom < LINE_BYTES:
-            raise SidestepError(f"A Bloom filter takes at least {LINE_BYTES} bytes a block, not {self.bloom}.")
-        if 0 < self.grt < _LEAST_BITS:
-            raise SidestepError(f"A global range table has at least {_LEAST_BITS} bits a block, not {self.grt}.")
-        tables = {each.grt for each in (self, *(group.recipe for group in self.groups)) if each.grt}
-        if len(tables) > 1:
-            raise SidestepError(f"A column has one global range table, so groups cannot differ in its bits: {tables}.")
+    def __init__(self, *, groups: tuple[GroupRecipe, ...] = (), **sizes: int) -> None:
+        unknown = [key for key in sizes if key not in KINDS]
+        if unknown:
+            raise SidestepError(f"There is no synopsis {unknown[0]}; there are {', '.join(KINDS)}.")
+        for key, size in sizes.items():
+            KINDS[key].sizes.check(KINDS[key].title, size)
+        _set(self, sizes, groups)
+        for kind in (kind for kind in KINDS.values() if kind.tables is not None):
+            shared = {size for each in (self, *(group.recipe for group in groups)) if (size := each.size(kind))}
+            if len(shared) > 1:
+                raise SidestepError(
+                    f"A column has one {kind.title}, so groups cannot differ in its {kind.sizes.unit}: {shared}."
+                )
 
     def __bool__(self) -> bool:
-        return any(getattr(self, kind) for kind in KINDS) or any(group.recipe for group in self.groups)
+        return bool(self.sizes) or any(group.recipe for group in self.groups)
+
+    def size(self, kind: SynopsisKind[Any]) -> int:
+        """The most that a block may have of a kind; 0 if it has none."""
+        return next((size for key, size in self.sizes if key == kind.key), 0)
 
     def of(self, partition: Partition) -> Recipe:
         """What blocks of one partition get."""
-        found = next((group.recipe for group in self.groups if partition in group.partitions), None)
-        return self.general if found is None else found
+        own = next((group.recipe for group in self.groups if partition in group.partitions), None)
+        return self.general if own is None else own
 
     @property
     def general(self) -> Recipe:
         """What partitions that no group knows get."""
-        return replace(self, groups=()) if self.groups else self
+        return _recipe(dict(self.sizes)) if self.groups else self
 
     @property
     def widest(self) -> Recipe:
         """The most that any block may take of each kind."""
-        every = (self, *(group.recipe for group in self.groups))
-        return Recipe(**{kind: max(getattr(each, kind) for each in every) for kind in KINDS})
+        if not self.groups:
+            return self
+        most: dict[str, int] = {}
+        for each in (self, *(group.recipe for group in self.groups)):
+            most |= {key: max(size, most.get(key, 0)) for key, size in each.sizes}
+        return _recipe(most)
 
-    def only(self, kind: str) -> Recipe:
+    def only(self, kind: SynopsisKind[Any]) -> Recipe:
         """The same with one kind alone, without groups that have no more and no less of it than others."""
-        groups = (replace(group, recipe=Recipe(**{kind: getattr(group.recipe, kind)})) for group in self.groups)
-        found = Recipe(**{kind: getattr(self, kind)})
-        return replace(found, groups=tuple(group for group in groups if group.recipe != found))
+        general = _recipe({kind.key: self.size(kind)})
+        groups = (
+            GroupRecipe(group.partitions, _recipe({kind.key: group.recipe.size(kind)}), group.why)
+            for group in self.groups
+        )
+        return _recipe(dict(general.sizes), tuple(group for group in groups if group.recipe != general))
+
+    def with_size(self, kind: SynopsisKind[Any], size: int) -> Recipe:
+        """The same with another size of one kind."""
+        return Recipe(**{**dict(self.sizes), kind.key: size}, groups=self.groups)
+
+    def with_groups(self, groups: tuple[GroupRecipe, ...]) -> Recipe:
+        """The same with other groups."""
+        return Recipe(**dict(self.sizes), groups=groups)
 
     def to_json(self) -> dict[str, Any]:
-        """The sizes that are not 0, by name."""
-        sizes: dict[str, Any] = {kind: size for kind in KINDS if (size := getattr(self, kind))}
+        """The sizes by key, and the groups if there are any."""
+        sizes: dict[str, Any] = dict(self.sizes)
         return sizes | ({"groups": [group.to_json() for group in self.groups]} if self.groups else {})
 
     @classmethod
-    def from_json(cls, sizes: Mapping[str, Any]) -> Self:
+    def from_json(cls, stated: Mapping[str, Any]) -> Self:
         """The recipe with these sizes; kinds of synopsis that this version does not know are left out."""
-        groups = tuple(GroupRecipe.from_json(group) for group in sizes.get("groups", ()))
-        return cls(**{kind: size for kind, size in sizes.items() if kind in KINDS}, groups=groups)
+        groups = tuple(GroupRecipe.from_json(group) for group in stated.get("groups", ()))
+        return cls(**{key: size for key, size in stated.items() if key in KINDS}, groups=groups)
+
+
+def _recipe(sizes: Mapping[str, int], groups: tuple[GroupRecipe, ...] = ()) -> Recipe:
+    """A recipe made of others, which were checked: a worker need not know all kinds."""
+    recipe = object.__new__(Recipe)
+    _set(recipe, sizes, groups)
+    return recipe
+
+
+def _set(recipe: Recipe, sizes: Mapping[str, int], groups: tuple[GroupRecipe, ...]) -> None:
+    order = {key: place for place, key in enumerate(KINDS)}
+    given = sorted((pair for pair in sizes.items() if pair[1]), key=lambda pair: order.get(pair[0], len(order)))
+    object.__setattr__(recipe, "sizes", tuple(given))
+    object.__setattr__(recipe, "groups", groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +160,10 @@ def partitions_text(partitions: Iterable[Partition]) -> str:
 
 Recipes = Mapping[str, Recipe]
 """Recipes by column name."""
-USUAL = {"range-set": 8, "gap-histogram": 8, "bloom": 1 << 20, "grt": 256}
-"""The kinds by their names, with the size each has if none is given: ranges, buckets, bytes at most, and bits."""
-LIMITS = {"range-set": 1 << 12, "gap-histogram": 1 << 12, "bloom": 1 << 24, "grt": 1 << 13}
-LEAST = {"range-set": 1, "gap-histogram": 1, "bloom": 32, "grt": 2}
 NOTHING = ("none", "zone-map")
 ALL = "*"
 RecipeText = str | Mapping[str, str]
-"""Synopses by column, or as one text; see :func:`parse_recipes`."""
+"""Recipes as people write them: by column, or as one text; see :func:`parse_recipes`."""
 _UNITS = {"": 1, "b": 1} | {
     prefix + unit: base**power
     for power, prefix in enumerate("kmgt", start=1)
@@ -152,21 +171,21 @@ _UNITS = {"": 1, "b": 1} | {
 }
 
 
-def parse_recipes(wishes: RecipeText, columns: Mapping[str, DataType]) -> dict[str, Recipe]:
-    """The recipes that a text or a mapping asks for, of the columns that there are.
+def parse_recipes(written: RecipeText, columns: Mapping[str, DataType]) -> dict[str, Recipe]:
+    """The recipes that a text or a mapping gives, of the columns that there are.
 
     ``column=kind:size``, several with commas between; ``+`` gives a column several kinds. A kind without a column is
     for all columns that are not named; ``none`` is the zone map alone. As a mapping, columns are its keys (``*`` is for
     the rest) and may have any name.
 
     >>> from sidestep.predicate.types import LONG, STRING
-    >>> found = parse_recipes("id=range-set:20+bloom:4096,grt", {"id": LONG, "name": STRING})
-    >>> found["id"].to_json(), found["name"].to_json()
+    >>> recipes = parse_recipes("id=range-set:20+bloom:4096,grt", {"id": LONG, "name": STRING})
+    >>> recipes["id"].to_json(), recipes["name"].to_json()
     ({'range_set': 20, 'bloom': 4096}, {'grt': 256})
     >>> bool(parse_recipes({"name": "bloom", "*": "none"}, {"id": LONG, "name": STRING})["id"])
     False
     """
-    pairs = list(_pairs(wishes)) if isinstance(wishes, str) else list(wishes.items())
+    pairs = list(_pairs(written)) if isinstance(written, str) else list(written.items())
     usable = [name for name, type in columns.items() if stored_form(type) is not None]
     recipes: dict[str, Recipe] = {}
     for name, text in pairs:
@@ -193,21 +212,20 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parse_recipe(text: str) -> Recipe:
+    kinds = {kind.name: kind for kind in KINDS.values()}
     recipe = Recipe()
     for part in text.lower().split("+"):
-        kind, colon, size = (each.strip() for each in part.partition(":"))
-        if kind in NOTHING and not colon:
+        name, colon, size = (each.strip() for each in part.partition(":"))
+        if name in NOTHING and not colon:
             continue
-        if kind not in USUAL:
-            raise SidestepError(f"There is no synopsis {kind!r}: name one of {', '.join([*USUAL, NOTHING[0]])}.")
-        number = USUAL[kind]
-        if colon:
-            if not size.isdecimal() or not LEAST[kind] <= int(size) <= LIMITS[kind]:
-                raise SidestepError(
-                    f"The size of a {kind} is a whole number from {LEAST[kind]} to {LIMITS[kind]:,}, not {size!r}."
-                )
-            number = int(size)
-        recipe = Recipe.from_json({**recipe.to_json(), kind.replace("-", "_"): number})
+        if name not in kinds:
+            raise SidestepError(f"There is no synopsis {name!r}: name one of {', '.join([*kinds, NOTHING[0]])}.")
+        sizes = kinds[name].sizes
+        if colon and (not size.isdecimal() or not sizes.least <= int(size) <= sizes.limit):
+            raise SidestepError(
+                f"The size of a {name} is a whole number from {sizes.least} to {sizes.limit:,}, not {size!r}."
+            )
+        recipe = recipe.with_size(kinds[name], int(size) if colon else sizes.usual)
     return recipe
 
 
@@ -217,8 +235,7 @@ def recipe_text(recipe: Recipe) -> str:
     >>> recipe_text(Recipe(range_set=4, grt=256)), recipe_text(Recipe())
     ('range-set:4+grt:256', 'none')
     """
-    sizes = recipe.general.to_json()
-    return "+".join(f"{kind.replace('_', '-')}:{size}" for kind, size in sizes.items()) or NOTHING[0]
+    return "+".join(f"{key.replace('_', '-')}:{size}" for key, size in recipe.sizes) or NOTHING[0]
 
 
 def bytes_of(size: int | str) -> int:
@@ -227,7 +244,7 @@ def bytes_of(size: int | str) -> int:
     >>> bytes_of("8MB"), bytes_of("1.5 KiB"), bytes_of(17)
     (8000000, 1536, 17)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(size).lower())
-    if isinstance(size, bool) or found is None or found[2] not in _UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(size).lower())
+    if isinstance(size, bool) or match is None or match[2] not in _UNITS:
         raise SidestepError(f"{size!r} is no number of bytes: write it like 8MB, 512kB or 1.5GiB.")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return int(float(match[1]) * _UNITS[match[2]])

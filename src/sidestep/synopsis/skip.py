@@ -1,8 +1,14 @@
 """Which blocks a query must read: the one place where what the synopses say is put together.
 
 **Contract.** :func:`kept_blocks` returns a mask; a block is left out only if it is proven that no row of it makes the
-predicate TRUE. What is unknown is kept, and that is decided here and nowhere else: a synopsis that has nothing to say
-returns None, and None keeps every block.
+predicate TRUE.
+
+**Unknown means keep**, and that is decided here and nowhere else, by :func:`kept_by`. A synopsis answers with a mask of
+blocks that may hold such a row and a mask of blocks it knows nothing of (:class:`~sidestep.synopsis.answer.Answer`), or
+with None if it has nothing to say at all. A block is ruled out only if it is in neither mask; None rules out none. So
+whatever a synopsis says of a block that was never looked at, was looked at in vain, was encoded by a table that is gone
+or whose stored value is damaged, that block is kept. Whoever asks a synopsis directly asks through :func:`kept_by`.
+What a *known* synopsis leaves open (an end without a bound, a pattern it cannot try) is its own to answer: possible.
 
 **Why two values suffice.** SQL predicates have three values, and "the block may hold a TRUE row" is not the negation
 of "the block may hold a FALSE row": a block may hold both, or (all NULL) neither. So NOT cannot be taken on answers:
@@ -63,7 +69,7 @@ import numpy as np
 
 from sidestep.predicate.formula import All, Any, Formula, Within
 from sidestep.predicate.intervals import IntervalSet
-from sidestep.synopsis.catalog import Catalog
+from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.branches import branches, divided
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Mask
@@ -78,6 +84,14 @@ _MOST_LOOKED_AT = 4_000_000
 """And no more than so many times blocks: a query is planned in milliseconds, or not for the better."""
 _MOST_REMEMBERED = 1 << 26
 """Bytes of answers that are kept while a formula is taken apart: its branches have most parts in common."""
+
+
+def kept_by(synopsis: Synopsis, formula: Formula) -> Mask | None:
+    """The blocks that one synopsis does not rule out, unknown ones among them; None if it has nothing to say."""
+    answer = synopsis.can_satisfy(formula)
+    if answer is None or answer.unknown is None:
+        return None if answer is None else answer.possible
+    return answer.possible | answer.unknown
 
 
 def kept_blocks(catalog: Catalog, formula: Formula) -> Mask:
@@ -108,9 +122,9 @@ class _Skipping:
         kept = np.ones(self.catalog.blocks, dtype=np.bool_)
         answered = 0
         for synopsis in self.catalog.synopses:
-            answer = synopsis.can_satisfy(formula)
-            if answer is not None:
-                kept &= answer
+            mask = kept_by(synopsis, formula)
+            if mask is not None:
+                kept &= mask
                 answered += not isinstance(synopsis, UnionVectors)
         match formula:
             case All(children):
@@ -122,6 +136,8 @@ class _Skipping:
                     kept = self._in_some(branches(self.vectors, formula, budget), kept, budget)
             case Any(children):
                 kept = self._in_some(children, kept, budget) if children else np.zeros_like(kept)
+            case Within(_, ranges) if ranges.is_empty:
+                kept = np.zeros_like(kept)  # no value is in it, whatever is known of a block
             case Within():
                 parts = divided(self.vectors, formula, max(budget, _LEAST_PARTS)) if budget else ()
                 if len(parts) < 2 and answered > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,7 @@ from hypothesis import strategies as st
 
 from sidestep.advisor.synopses.budget import Plan, bound_over, spend, thrifty
 from sidestep.advisor.synopses.candidates import (
-    BLOOM,
     BYTES_PER_TABLE_RANGE,
-    GRT,
-    RANGE_SET,
     Profile,
     Share,
     candidates,
@@ -24,6 +22,10 @@ from sidestep.advisor.synopses.candidates import (
 )
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
+from sidestep.synopsis.bloom import BLOOM
+from sidestep.synopsis.descriptor import SynopsisKind
+from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 
@@ -71,7 +73,7 @@ def scattered(seed: int, blocks: int = 40) -> Profile:
 
 
 def test_each_kind_is_chosen_where_it_is_best():
-    def kinds(plan: Plan) -> set[str]:
+    def kinds(plan: Plan) -> set[SynopsisKind[Any]]:
         return {part.kind for choice in plan.choices for part in choice.parts}
 
     assert kinds(spend([clustered(1, blocks=400)], 400 * 32 + 255 * BYTES_PER_TABLE_RANGE)) >= {GRT}

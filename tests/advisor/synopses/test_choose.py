@@ -26,7 +26,9 @@ from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import INTEGER, LONG
 from sidestep.store import TableIndex, compact, open_index, read_snapshot, status, update_index
 from sidestep.synopsis import kept_blocks
-from sidestep.synopsis.recipe import KINDS, GroupRecipe, Recipe
+from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.range_set import RANGE_SET
+from sidestep.synopsis.recipe import GroupRecipe, Recipe
 from sidestep.workload.table import ColumnUsage
 from tests.store.index.test_synopsis_columns import cases, many, write_blocks
 from tests.store.tables import write_parquet
@@ -103,8 +105,8 @@ def test_sparse_partitions_get_what_dense_ones_would_waste(days: Path) -> None:
     assert not recipe.general
     (group,) = recipe.groups
     assert group.partitions == SPARSE
-    assert group.recipe.range_set >= 3
-    assert 16 * group.recipe.range_set * sparse_blocks <= budget
+    assert group.recipe.size(RANGE_SET) >= 3
+    assert 16 * group.recipe.size(RANGE_SET) * sparse_blocks <= budget
     assert 0 < choice.bounds["id"] < 1
     chosen = false_blocks(made(days, choice), days)
     evenly = update_index(read_snapshot(days), COLUMNS, recipes={"id": Recipe(range_set=2)})
@@ -130,7 +132,7 @@ def test_new_files_get_what_their_partition_has_and_new_partitions_the_general_r
     for number in (1, 10, 77):
         write_parquet(days / f"day={number:02}" / "g.parquet", {"id": ids})
     index = update_index(read_snapshot(days), COLUMNS)
-    ranges, bits = (index.reader().arrays("id", LONG, kind) for kind in ("range_set", "grt"))
+    ranges, bits = (index.reader().arrays("id", LONG, kind) for kind in (RANGE_SET, GRT))
     assert ranges is not None
     assert bits is not None
     new = {path: at for at, path in enumerate(index.files["path"].to_pylist()) if path.endswith("g.parquet")}
@@ -203,7 +205,7 @@ def test_queries_that_pick_partitions_count_there_alone(tmp_path: Path) -> None:
         filters={frozenset([(id_of, point), (date, late)]): 2 for point in points},
     )
     recipe = choose_recipes(read_snapshot(root), COLUMNS, budget=24 * 64, asked=asked).recipes["id"]
-    assert recipe.of(day(7)).range_set >= 3
+    assert recipe.of(day(7)).size(RANGE_SET) >= 3
     assert not recipe.of(day(2))
     everywhere = ColumnUsage(asked.ranges, filters={frozenset([(id_of, point)]): 2 for point in points})
     assert choose_recipes(read_snapshot(root), COLUMNS, budget=48 * 64, asked=everywhere).recipes["id"].of(day(2))
@@ -253,7 +255,7 @@ flat = st.sampled_from(
         Recipe(range_set=5, bloom=64),
         Recipe(gap_histogram=3),
         Recipe(grt=6),
-        Recipe(2, 2, 64, 6),
+        Recipe(range_set=2, gap_histogram=2, bloom=64, grt=6),
     ]
 )
 
@@ -263,9 +265,7 @@ flat = st.sampled_from(
 def test_no_row_is_lost_by_recipes_of_groups(case: Any, general: Recipe, apart: Recipe, merged: bool) -> None:
     names, files, predicate, proleptic, later = case
     types = {name: TYPES[name] for name in names}
-    recipe = Recipe(
-        **{kind: getattr(general, kind) for kind in KINDS}, groups=(GroupRecipe(frozenset([(("p", "1"),)]), apart),)
-    )
+    recipe = Recipe(**dict(general.sizes), groups=(GroupRecipe(frozenset([(("p", "1"),)]), apart),))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "t"
         for number, blocks in enumerate(files):

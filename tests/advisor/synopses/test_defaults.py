@@ -9,6 +9,8 @@ from sidestep.advisor.synopses.candidates import Profile
 from sidestep.advisor.synopses.defaults import default_recipe, gap_share, key_like
 from sidestep.advisor.synopses.queries import usual_queries
 from sidestep.predicate.types import BYTE, DATE, DOUBLE, LONG, STRING, decimal_type
+from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.codes import Codes, Coding
 
@@ -37,11 +39,11 @@ def test_blocks_of_few_clusters_get_a_range_set():
 
 
 def test_blocks_of_several_clusters_get_a_larger_one():
-    assert judged(clusters(8, 100)).range_set == 8
+    assert judged(clusters(8, 100)).size(RANGE_SET) == 8
 
 
 def test_blocks_of_many_clusters_get_a_table_that_they_share():
-    assert judged(clusters(40, 200)).grt == 256
+    assert judged(clusters(40, 200)).size(GRT) == 256
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_join_keys_are_served_for_less():
     every = np.arange(1000)
     blocks = [u(rng.choice(every[every // 50 != n], 900, replace=False)) for n in range(20)]  # one small gap in each
     assert not judged(blocks)
-    assert judged(blocks, joined=True).range_set
+    assert judged(blocks, joined=True).size(RANGE_SET)
 
 
 def test_key_like_types():

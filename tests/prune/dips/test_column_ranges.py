@@ -17,12 +17,13 @@ from sidestep.prune.dips.carry import Comparand, carried
 from sidestep.prune.dips.column_ranges import EVERYTHING, ColumnRanges, column_ranges
 from sidestep.prune.dips.induced import Options, TableView, induced
 from sidestep.synopsis import Catalog, Synopsis, partition_values
-from sidestep.synopsis.bloom import BloomFilters, bloom_filters
-from sidestep.synopsis.gap_histogram import GapHistograms, gap_histograms
-from sidestep.synopsis.range_set import RangeSets, range_sets
+from sidestep.synopsis.bloom import BLOOM, BloomFilters
+from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM, GapHistograms
+from sidestep.synopsis.range_set import RANGE_SET, RangeSets
 from sidestep.synopsis.values.code_ranges import code_ranges
-from sidestep.synopsis.values.codes import Coding, codes_of, shared_prefix
+from sidestep.synopsis.values.codes import codes_of
 from tests.prune.plans import equal
+from tests.synopsis.stored import held
 from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, zone_maps_of
 
 KINDS = ("zone map", "range-set", "gap histogram", "all")
@@ -32,12 +33,11 @@ def arrays(blocks: Blocks, name: str) -> list[pa.Array]:
     return [arrow_array([row[name] for row in block], TYPES[name]) for block in blocks]
 
 
-def known(blocks: Blocks, name: str, kind: str, prefix: bytes = b"") -> ColumnRanges:
-    coding = Coding(TYPES[name], prefix)
+def known(blocks: Blocks, name: str, kind: str) -> ColumnRanges:
     made: dict[str, Synopsis] = {
         "zone map": zone_maps_of(blocks, [name]),
-        "range-set": RangeSets({name: range_sets(coding, arrays(blocks, name), 2)}),
-        "gap histogram": GapHistograms({name: gap_histograms(coding, arrays(blocks, name), 2)}),
+        "range-set": RangeSets({name: held(RANGE_SET, TYPES[name], arrays(blocks, name), 2)}),
+        "gap histogram": GapHistograms({name: held(GAP_HISTOGRAM, TYPES[name], arrays(blocks, name), 2)}),
     }
     chosen = list(made.values()) if kind == "all" else [made[kind]]
     found = column_ranges(catalog_of(blocks, *chosen), COLUMNS[name])
@@ -51,10 +51,7 @@ def known(blocks: Blocks, name: str, kind: str, prefix: bytes = b"") -> ColumnRa
 @given(data=st.data())
 def test_the_union_of_blocks_covers_their_values_and_meets_them(name, kind, data):
     blocks = data.draw(blocks_of([name]))
-    prefix = b""
-    if TYPES[name] == STRING:
-        prefix = shared_prefix(pa.concat_arrays(arrays(blocks, name)))
-    found = known(blocks, name, kind, prefix)
+    found = known(blocks, name, kind)
     kept = np.array([data.draw(st.booleans()) for _ in blocks])
     union = found.union(kept)
     for block, array in enumerate(arrays(blocks, name)):
@@ -70,8 +67,8 @@ def test_the_union_of_blocks_covers_their_values_and_meets_them(name, kind, data
             assert found.may_be_null[block]
             assert found.meeting(found.union(np.zeros(len(blocks), np.bool_)), True)[block]
     met = found.meeting(union, False)
-    held = np.array([array.null_count < len(array) for array in arrays(blocks, name)])
-    assert met[kept & held].all()
+    valued = np.array([array.null_count < len(array) for array in arrays(blocks, name)])
+    assert met[kept & valued].all()
 
 
 def test_a_column_that_nothing_is_known_of_has_no_ranges():
@@ -86,7 +83,7 @@ def test_what_was_made_of_a_catalog_is_kept_with_it():
 
 def test_a_block_without_a_range_set_is_taken_from_its_zone_map():
     blocks: Blocks = [[{"int": 1}], [{"int": 7}]]
-    sets = range_sets(Coding(INTEGER), [pa.array([1], pa.int32()), pa.array(["?"])], 2)
+    sets = held(RANGE_SET, INTEGER, [pa.array([1], pa.int32()), pa.array(["?"])], 2)
     catalog = catalog_of(blocks, RangeSets({"int": sets}), zone_maps_of(blocks, ["int"]))
     found = column_ranges(catalog, COLUMNS["int"])
     assert found is not None
@@ -121,7 +118,7 @@ def test_strings_with_different_prefixes_meet_by_value():
 def test_bloom_filters_receive():
     """Range-sets of one range cannot tell 4 from between 0 and 9; the Bloom filter can, for single values."""
     values = [pa.array([0, 9], pa.int32()), pa.array([0, 4, 9], pa.int32())]
-    filters = bloom_filters(INTEGER, values)
+    filters = held(BLOOM, INTEGER, values, 1 << 20)
     one = np.full(2, 3)
     zones = zone_maps_of([[{"int": 0}, {"int": 9}]] * 2, ["int"])
     partner = Catalog(np.arange(2, dtype=np.int32), one, one, 2, (zones, BloomFilters({"int": filters})))

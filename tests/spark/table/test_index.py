@@ -14,6 +14,7 @@ from sidestep.predicate import LONG, STRING
 from sidestep.store import read_snapshot
 from sidestep.store.index import index_file, table_index
 from sidestep.store.upkeep.update import update_index
+from sidestep.synopsis.bloom import BLOOM
 from sidestep.synopsis.recipe import Recipe
 from tests.spark.tables import write_file
 
@@ -89,7 +90,7 @@ def test_a_log_decides_what_is_served(spark, table, tmp_path):
     log = [f"SELECT id FROM e WHERE code = '{code}'" for code in codes] + ["SELECT * FROM missing"]
     found = index(spark, table, tmp_path, log=log, name="e", budget="20kB")
     assert recipes(found).keys() == {"code"}
-    assert recipes(found)["code"].bloom
+    assert recipes(found)["code"].size(BLOOM)
     assert found.notes[0].startswith("1 statement of the log could not be used")
     other = index(spark, table, tmp_path, log=["SELECT 1"], name="e")
     assert any("say what the log calls it" in note for note in other.notes)

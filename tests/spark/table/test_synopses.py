@@ -20,10 +20,11 @@ import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.spark.table import index as collect
 from sidestep.store import compact, open_index, read_snapshot
+from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, recipe_text
 from tests.spark.tables import data_files, rows_of, switched_off, write_file
 
-KINDS = {
+RECIPE_OF = {
     "range-set": Recipe(range_set=8),
     "gap histogram": Recipe(gap_histogram=64),
     "Bloom filter": Recipe(bloom=4096),
@@ -67,12 +68,12 @@ def files_read(spark, root: Path, condition: str) -> list[str]:
     return sorted(Path(path).stem for path in scan.paths) if scan is not None else []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RECIPE_OF)
 def test_a_value_inside_a_gap_reads_nothing(spark, enabled, folder, kind):
     every = [f"f{number}" for number in range(1, FILES + 1)]
     collected(spark, folder, recipes={})
     assert files_read(spark, folder, "id = 777777") == every, "zone maps know only the ends"
-    collected(spark, folder, recipes={"id": KINDS[kind], "name": KINDS[kind]})
+    collected(spark, folder, recipes={"id": RECIPE_OF[kind], "name": RECIPE_OF[kind]})
     assert files_read(spark, folder, "id = 777777") == []
     assert files_read(spark, folder, "id IN (777777, 2005)") == ["f2"]
     assert files_read(spark, folder, f"name IN ('{text(777777)}', '{text(150001)}')") == ["f3"]
@@ -196,7 +197,7 @@ def test_a_table_with_all_of_them_through_its_life(spark, enabled, tmp_path):
     check(spark, root)
     index = compact(open_index(root), read_snapshot(root), always=True)
     for name, kind in (("id", "range_set"), ("name", "bloom"), ("vast", "gap_histogram"), ("day", "grt")):
-        found = index.reader().arrays(name, index.columns[name], kind)
+        found = index.reader().arrays(name, index.columns[name], KINDS[kind])
         assert found is not None
         assert next(iter(found.values())).null_count == 0, "every block has it, whoever wrote it"
     write_deltalake(

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 
 import sidestep
 from sidestep.store import open_index
+from sidestep.synopsis.range_set import RANGE_SET
 from tests.spark.tables import rows_of, switched_off
 
 pytestmark = pytest.mark.spark
@@ -45,7 +46,7 @@ def test_a_budget_is_shared_among_partitions(spark, enabled, tmp_path: Path):
     assert line.startswith("region=r6 and 1 other: range-set:")
     assert "others: none" in line
     recipe = open_index(path).recipes["id"]
-    assert recipe.of((("region", "r7"),)).range_set >= 3
+    assert recipe.of((("region", "r7"),)).size(RANGE_SET) >= 3
     assert not recipe.of((("region", "r0"),))
     between = int(np.median(clusters(np.random.default_rng(9))))
     assert files_kept(spark, path, between) == 0

@@ -29,6 +29,7 @@ from sidestep.store import TableIndex, append_blocks, block_summaries, compact, 
 from sidestep.store.index import table_index as index_module
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.synopsis import explain_skips, kept_blocks
+from sidestep.synopsis.grt.encoding import GRT
 from sidestep.synopsis.recipe import Recipe
 from tests.store.tables import set_age, write_parquet
 from tests.synopsis.tables import TYPES, Blocks, arrow_array, blocks_of, predicates
@@ -169,7 +170,7 @@ def test_new_files_get_what_the_others_have(gaps: Path) -> None:
     assert kept(index, "x", LONG, 1500) == [False, False, False, False]
     found = [path for path in (gaps / "_sidestep").iterdir() if path.name.startswith("_grt-")]
     assert found == [table], "values outside of the table need no new one"
-    bits = index.reader().arrays("x", LONG, "grt")
+    bits = index.reader().arrays("x", LONG, GRT)
     assert bits is not None
     assert bits["grttable:x"].null_count == 0
     write_parquet(gaps / "f9", {"x": [700], "s": ["a"]})

@@ -11,11 +11,13 @@ import pytest
 from sidestep.predicate.types import DATE, DOUBLE, LONG, STRING
 from sidestep.store import locate, read_snapshot, status
 from sidestep.store.index.table_index import open_index
-from sidestep.store.upkeep.false_positives import Keeping, index_keeping, load_estimates, save_estimates
+from sidestep.store.upkeep.false_positives import KeptShare, kept_shares, load_estimates, save_estimates
 from sidestep.store.upkeep.update import update_index
+from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM
 from sidestep.synopsis.recipe import Recipe
 from tests.store.tables import write_parquet
 
+EVERY = Recipe(range_set=4, gap_histogram=4, bloom=256, grt=64)
 COLUMNS = {"id": LONG, "name": STRING, "v": DOUBLE, "day": DATE}
 
 
@@ -35,11 +37,18 @@ def write(folder, files, runs, seed=1):
 
 def remember(folder):
     view = open_index(folder)
-    save_estimates(view.folder, index_keeping(view, np.ones(view.map.blocks, dtype=np.bool_)))
+    save_estimates(view.folder, kept_shares(view, np.ones(view.map.blocks, dtype=np.bool_)))
 
 
 @pytest.mark.parametrize(
-    "recipe", [Recipe(range_set=4), Recipe(grt=128), Recipe(bloom=1024), Recipe(gap_histogram=8), Recipe(4, 4, 256, 64)]
+    "recipe",
+    [
+        Recipe(range_set=4),
+        Recipe(grt=128),
+        Recipe(bloom=1024),
+        Recipe(gap_histogram=8),
+        EVERY,
+    ],
 )
 def test_each_synopsis_has_bytes_and_a_rate(tmp_path, recipe):
     write(tmp_path, range(12), runs=2)
@@ -56,7 +65,7 @@ def test_each_synopsis_has_bytes_and_a_rate(tmp_path, recipe):
         assert 0 <= each.kept <= each.zone_map_kept <= 1
         assert 0 <= each.saved <= 1
         assert each.first_kept is None
-        if name in ("id", "v") and not recipe.gap_histogram:
+        if name in ("id", "v") and not recipe.size(GAP_HISTOGRAM):
             assert each.kept < 0.1 < each.zone_map_kept
     assert found.synopses["id"].false_positives <= 0.25  # type: ignore[operator]
     assert found.advice == ""
@@ -95,7 +104,10 @@ def test_files_that_are_gone_do_not_count(tmp_path):
 def test_all_null_single_values_and_one_block(tmp_path):
     for number in range(3):
         write_parquet(tmp_path / f"{number}.parquet", {"id": pa.array([None] * 5, pa.int64()), "one": [7] * 5})
-    recipes = {"id": Recipe(4, 4, 64, 64), "one": Recipe(4, 4, 64, 64)}
+    recipes = {
+        "id": EVERY,
+        "one": EVERY,
+    }
     update_index(read_snapshot(tmp_path), {"id": LONG, "one": LONG}, recipes=recipes)
     found = status(tmp_path).synopses
     assert found["id"].kept is None
@@ -105,10 +117,10 @@ def test_all_null_single_values_and_one_block(tmp_path):
 def test_notes_are_kept_and_the_newest_counts(tmp_path):
     folder = locate(tmp_path)
     assert load_estimates(folder) == {}
-    save_estimates(folder, {"a": Keeping(0.9, 0.1)})
-    save_estimates(folder, {"a": Keeping(0.8, 0.2), "b": Keeping(1.0, 0.0)})
-    assert load_estimates(folder) == {"a": Keeping(0.8, 0.2), "b": Keeping(1.0, 0.0)}
+    save_estimates(folder, {"a": KeptShare(0.9, 0.1)})
+    save_estimates(folder, {"a": KeptShare(0.8, 0.2), "b": KeptShare(1.0, 0.0)})
+    assert load_estimates(folder) == {"a": KeptShare(0.8, 0.2), "b": KeptShare(1.0, 0.0)}
     newest = max(path for path in tmp_path.iterdir())
     for damaged in ("", "[]", json.dumps({"format": 9, "columns": {}}), json.dumps({"format": 1, "columns": {"a": 1}})):
         newest.write_text(damaged)
-        assert load_estimates(folder) == {"a": Keeping(0.9, 0.1)}
+        assert load_estimates(folder) == {"a": KeptShare(0.9, 0.1)}

@@ -12,16 +12,15 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
-from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
+from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING, DataType
 from sidestep.synopsis import Catalog, kept_blocks, zone_maps
 from sidestep.synopsis.grt import encoding as grt
 from sidestep.synopsis.grt.encoding import (
+    GRT,
     BlockBits,
     GlobalRanges,
-    build,
+    bits_bytes,
     global_ranges,
-    global_ranges_of,
-    grt_columns,
     ranges_per_partition,
 )
 from sidestep.synopsis.grt.merge import sub_partition
@@ -29,6 +28,7 @@ from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes
+from tests.synopsis.stored import encode, kept
 
 CODING = Coding(INTEGER)
 
@@ -39,6 +39,10 @@ def codes(*values: int) -> Codes:
 
 def ranges(*pairs: tuple[int, int]) -> CodeRanges:
     return CodeRanges(codes(*(low for low, _ in pairs)), codes(*(high for _, high in pairs)))
+
+
+def within(type: DataType, found: IntervalSet) -> Within:
+    return Within(Column("x", type), found)
 
 
 def wanted(found: IntervalSet) -> CodeRanges:
@@ -145,22 +149,19 @@ def cases(draw: st.DrawFn) -> tuple[list[Codes], int]:
 @given(cases(), st.lists(st.tuples(st.integers(-5, 90), st.integers(0, 9)), min_size=1, max_size=4))
 def test_no_block_that_holds_a_value_is_lost(case, spans):
     blocks, bits = case
-    made = build(blocks, bits, uniform(CODING))
+    made = encode(blocks, bits, uniform(CODING))
     assert made.table.bits <= bits
     for low, size in spans:
         ranges = IntervalSet(INTEGER, (Interval(low, low + size),))
-        kept = made.may_be_within(ranges)
-        assert kept is not None
-        for block, keep in zip(blocks, kept, strict=True):
-            inside = code_ranges(ranges, CODING)
-            assert inside is not None
+        inside = wanted(ranges)
+        for block, keep in zip(blocks, made.meeting(inside), strict=True):
             assert keep or not np.any((block >= inside.lows[0]) & (block <= inside.highs[0]))
 
 
 @given(cases(), st.lists(st.integers(-50, 200), min_size=1, max_size=6))
 def test_blocks_that_come_later_lose_nothing(case, later):
     blocks, bits = case
-    table = build(blocks, bits, uniform(CODING)).table
+    table = encode(blocks, bits, uniform(CODING)).table
     found = BlockBits(table, encode_blocks(table, [*blocks, codes(*later)]))
     for value in later:
         assert found.meeting(wanted(IntervalSet.point(INTEGER, value)))[-1]
@@ -188,7 +189,7 @@ def test_a_merged_range_reaches_beyond_a_block_and_the_zone_map_does_not():
     table = GlobalRangeTable(CODING, ranges((1, 50)))
     bits = GlobalRanges({"x": BlockBits(table, encode_blocks(table, [codes(1, 2)]))})
     formula = Within(Column("x", INTEGER), IntervalSet.point(INTEGER, 40))
-    assert bits.can_satisfy(formula).tolist() == [True]  # type: ignore[union-attr]
+    assert kept(bits, formula) == [True]
     one = np.ones(1, dtype=np.int64)
     zones = zone_maps({"x": INTEGER}, {"lower:x": pa.array([1]), "upper:x": pa.array([2])}, one)
     catalog = Catalog(np.zeros(1, dtype=np.int32), one, one, 1, (bits, zones))
@@ -201,14 +202,14 @@ def test_a_table_can_be_made_of_ranges_alone():
     starts = rng.integers(0, 2**40, (20, 4)).astype(np.uint64)
     blocks = [np.unique((each[:, np.newaxis] + np.arange(9, dtype=np.uint64)).ravel()) for each in starts]
     partitions = [sub_partition(block, 8, uniform(CODING)) for block in blocks]
-    kept = []
+    counts = []
     for held in (blocks, None):
         large, small = global_ranges(partitions, [64, 32], uniform(CODING), held)
         assert (large.bits, small.bits) == (64, 32)
         found = BlockBits(large, encode_blocks(large, blocks))
         points = [CodeRanges(block[:1], block[:1]) for block in blocks]
-        kept.append(sum(int(found.meeting(point).sum()) for point in points))
-    assert max(kept) < 0.25 * len(blocks) ** 2
+        counts.append(sum(int(found.meeting(point).sum()) for point in points))
+    assert max(counts) < 0.25 * len(blocks) ** 2
 
 
 def test_too_many_ranges_are_cut_together_and_nothing_is_lost(monkeypatch):
@@ -216,18 +217,18 @@ def test_too_many_ranges_are_cut_together_and_nothing_is_lost(monkeypatch):
     rng = np.random.default_rng(6)
     starts = np.repeat(rng.integers(0, 2**40, (10, 4)), 4, axis=0)  # four neighbours have the same clusters
     blocks = [codes(*(each[:, np.newaxis] + rng.integers(0, 99, 5)).ravel().tolist()) for each in starts]
-    made = build(blocks, 64, uniform(CODING), per_block=8)
-    kept = 0
+    made = encode(blocks, 64, uniform(CODING), per_block=8)
+    count = 0
     for number, block in enumerate(blocks):
         met = made.meeting(CodeRanges(block[:1], block[:1]))
         assert met[number]
-        kept += int(met.sum())
-    assert kept < 0.25 * len(blocks) ** 2
+        count += int(met.sum())
+    assert count < 0.25 * len(blocks) ** 2
 
 
 def test_words_are_asked_in_pieces():
     blocks = [codes(n) for n in range(0, 4000, 2)]
-    made = build(blocks, 200, uniform(CODING))
+    made = encode(blocks, 200, uniform(CODING))
     many = BlockBits(made.table, np.tile(made.words, (1, 40)))
     query = wanted(IntervalSet(INTEGER, (Interval(100, 300),)))
     assert np.array_equal(many.meeting(query), np.tile(made.meeting(query), 40))
@@ -236,31 +237,29 @@ def test_words_are_asked_in_pieces():
 
 class TestBadInput:
     def test_nothing_to_encode(self):
-        made = build([codes(), codes()], 64, uniform(CODING))
+        made = encode([codes(), codes()], 64, uniform(CODING))
         assert made.table.bits == 1
         assert made.meeting(wanted(IntervalSet.full(INTEGER))).tolist() == [False, False]
-        assert build([], 64, uniform(CODING)).blocks == 0
+        assert encode([], 64, uniform(CODING)).blocks == 0
 
     def test_one_value_and_more_bits_than_values(self):
-        made = build([codes(5), codes(5, 6, 9)], 512, uniform(CODING))
+        made = encode([codes(5), codes(5, 6, 9)], 512, uniform(CODING))
         assert made.table.bits == 4
         assert made.meeting(wanted(IntervalSet.point(INTEGER, 9))).tolist() == [False, True]
 
     def test_extremes_of_the_type(self):
-        made = build([codes(-(2**63), 2**63 - 1), codes(0)], 8, uniform(Coding(LONG)))
+        made = encode([codes(-(2**63), 2**63 - 1), codes(0)], 8, uniform(Coding(LONG)))
         for value, expected in ((-(2**63), [True, False]), (2**63 - 1, [True, False]), (0, [False, True])):
-            assert made.may_be_within(IntervalSet.point(LONG, value)).tolist() == expected  # type: ignore[union-attr]
+            assert kept(GlobalRanges({"x": made}), within(LONG, IntervalSet.point(LONG, value))) == expected
 
     def test_nan_and_infinities(self):
         coding = Coding(DOUBLE)
         values = [[1.0, float("nan")], [float("-inf"), 2.0], [float("inf"), -0.0]]
         blocks = [np.unique(codes_of(pa.array(block), coding)) for block in values]  # type: ignore[arg-type]
-        made = build(blocks, 8, uniform(coding))
+        made = encode(blocks, 8, uniform(coding))
 
-        def ask(ranges: IntervalSet) -> list[bool]:
-            answer = made.may_be_within(ranges)
-            assert answer is not None
-            return list(answer.tolist())
+        def ask(ranges: IntervalSet) -> list[bool] | None:
+            return kept(GlobalRanges({"x": made}), within(DOUBLE, ranges))
 
         assert ask(IntervalSet.point(DOUBLE, float("nan"))) == [True, False, False]
         assert ask(IntervalSet.point(DOUBLE, 0.0)) == [False, False, True]
@@ -269,12 +268,13 @@ class TestBadInput:
     def test_strings_with_one_long_beginning(self):
         coding = Coding(STRING)
         blocks = [np.unique(codes_of(pa.array(["x" * 100 + c]), coding)) for c in "ab"]  # type: ignore[arg-type]
-        made = build(blocks, 8, uniform(coding))
-        assert made.may_be_within(IntervalSet.point(STRING, "x" * 100 + "a")).tolist() == [True, True]  # type: ignore[union-attr]
+        made = encode(blocks, 8, uniform(coding))
+        formula = within(STRING, IntervalSet.point(STRING, "x" * 100 + "a"))
+        assert kept(GlobalRanges({"x": made}), formula) == [True, True]
 
     def test_too_few_bits(self):
         with pytest.raises(SidestepError, match="at least 2 bits"):
-            build([codes(1)], 1, uniform(CODING))
+            encode([codes(1)], 1, uniform(CODING))
         with pytest.raises(SidestepError, match="at least one range"):
             sub_partition(codes(1), 0, uniform(CODING))
 
@@ -283,7 +283,7 @@ class TestBadInput:
 
 
 class TestStorage:
-    BITS = build([codes(1, 900), codes(500), codes(3, 501)], 6, uniform(CODING))
+    BITS = encode([codes(1, 900), codes(500), codes(3, 501)], 6, uniform(CODING))
 
     def test_tables_come_back_from_their_text(self):
         back = GlobalRangeTable.from_json(self.BITS.table.to_json())
@@ -292,27 +292,35 @@ class TestStorage:
         with pytest.raises(SidestepError, match="no global range table"):
             GlobalRangeTable.from_json("{}")
 
+    def stored(self) -> dict[str, pa.Array]:
+        words = [bits_bytes(self.BITS.table, words) for words in self.BITS.words.T]
+        return {"grt": pa.array(words, pa.large_binary()), "grttable": pa.array([self.BITS.table.identity] * 3)}
+
     def test_bits_come_back_with_their_table(self):
-        found = global_ranges_of({"x": INTEGER}, grt_columns("x", self.BITS), {"x": self.BITS.table})
-        assert np.array_equal(found.columns["x"].words, self.BITS.words)
-        assert found.types == {"x": INTEGER}
+        (found,) = GRT.read(INTEGER, self.stored(), [self.BITS.table])
+        assert isinstance(found, BlockBits)
+        assert np.array_equal(found.words, self.BITS.words)
+        assert found.unknown is None
+        assert found.type == INTEGER
         assert found.nbytes > 0
-        assert found.can_satisfy(Null(Column("x", INTEGER))) is None
-        assert found.can_satisfy(Within(Column("x", LONG), IntervalSet.full(LONG))) is None
+        bits = GlobalRanges({"x": found})
+        assert bits.can_satisfy(Null(Column("x", INTEGER))) is None
+        assert bits.can_satisfy(within(LONG, IntervalSet.full(LONG))) is None
 
     def test_bits_of_another_table_say_nothing(self):
         other = GlobalRangeTable(CODING, ranges((1, 3)))
-        found = global_ranges_of({"x": INTEGER}, grt_columns("x", self.BITS), {"x": other})
-        assert found.columns["x"].meeting(wanted(IntervalSet.point(INTEGER, 77))).all()
-        assert global_ranges_of({"x": LONG}, grt_columns("x", self.BITS), {"x": self.BITS.table}).columns == {}
-        assert global_ranges_of({"x": INTEGER}, grt_columns("x", self.BITS), {}).columns == {}
+        (found,) = GRT.read(INTEGER, self.stored(), [other])
+        formula = within(INTEGER, IntervalSet.point(INTEGER, 77))
+        assert kept(GlobalRanges({"x": found}), formula) == [True] * 3
+        assert GRT.read(LONG, self.stored(), [self.BITS.table]) == ()
+        assert GRT.read(INTEGER, self.stored(), []) == ()
 
     def test_missing_and_broken_bits_are_unknown(self):
-        index = grt_columns("x", self.BITS)
-        index["grt:x"] = pa.array([index["grt:x"][0].as_py(), None, b"?"], pa.binary())
-        found = global_ranges_of({"x": INTEGER}, index, {"x": self.BITS.table}).columns["x"]
-        assert found.meeting(wanted(IntervalSet.point(INTEGER, 77))).tolist() == [False, True, True]
-
-    def test_unknown_blocks_are_stored_as_null(self):
-        bits = BlockBits(self.BITS.table, encode_blocks(self.BITS.table, [None, codes(1)]))
-        assert grt_columns("x", bits)["grt:x"].is_null().to_pylist() == [True, False]
+        parts = self.stored()
+        parts["grt"] = pa.array([parts["grt"][0].as_py(), None, b"?"], pa.large_binary())
+        (found,) = GRT.read(INTEGER, parts, [self.BITS.table])
+        assert isinstance(found, BlockBits)
+        assert found.unknown is not None
+        assert found.unknown.tolist() == [False, True, True]
+        formula = within(INTEGER, IntervalSet.point(INTEGER, 77))
+        assert kept(GlobalRanges({"x": found}), formula) == [False, True, True]

@@ -16,7 +16,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.grt import merge as grtmerge
-from sidestep.synopsis.grt.merge import cost, integrate, merge, places, sub_partition, used, users
+from sidestep.synopsis.grt.merge import Users, integrate, merge, places, sub_partition, used, users
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes, integer_values
@@ -35,6 +35,12 @@ def ranges(*pairs: tuple[int, int]) -> CodeRanges:
 
 def pairs(found: CodeRanges) -> list[tuple[int, int]]:
     return list(zip(integer_values(found.lows).tolist(), integer_values(found.highs).tolist(), strict=True))
+
+
+def cost(found: CodeRanges, used_by: Users, popularity: Popularity) -> float:
+    """The popularity that all partitions' ranges take in: equation 3, and a constant (see the module's text)."""
+    counts = np.array([each.bit_count() for each in used_by], dtype=np.float64)
+    return float(np.sum(counts * popularity.of(found.lows, found.highs)))
 
 
 workloads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=4).map(

@@ -18,6 +18,7 @@ from sidestep.predicate.nodes import And, IsNull, Match, MatchKind, Not, Or, Pre
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal_type
 from sidestep.synopsis import Catalog, kept_blocks, stored_type, zone_maps
+from sidestep.synopsis.skip import kept_by
 
 MONEY = decimal_type(9, 2)
 WIDE = decimal_type(38, 2)
@@ -167,7 +168,7 @@ def test_a_long_and_a_double_beyond_2_to_the_53_are_compared_exactly():
     i, d = column("i", LONG), column("d", DOUBLE)
 
     def answer(atom: Compares) -> list[bool] | None:
-        mask = maps.can_satisfy(atom)
+        mask = kept_by(maps, atom)
         return None if mask is None else mask.tolist()
 
     assert answer(Compares(i, "=", d)) == [False], "as doubles the two would be equal"

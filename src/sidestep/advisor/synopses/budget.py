@@ -24,8 +24,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.advisor.synopses.candidates import GRT, KINDS, Candidate, Profile, candidates, zone_map
+from sidestep.advisor.synopses.candidates import TRIALS, Candidate, Profile, candidates, zone_map
 from sidestep.errors import SidestepError
+from sidestep.synopsis.grt.encoding import GRT
 from sidestep.synopsis.values.forms import Mask
 
 _CONFIDENCE = 0.95
@@ -53,7 +54,7 @@ class Choice:
     @property
     def table(self) -> Candidate | None:
         """The global range table, if that is a part."""
-        return next((part for part in self.parts if part.kind == GRT), None)
+        return next((part for part in self.parts if part.kind is GRT), None)
 
     @property
     def saved(self) -> float:
@@ -159,7 +160,7 @@ def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
     """Every candidate and every pair of different kinds, from nothing up, each cheaper than all that save as much."""
     tried = len(found) * (len(found) + 1) // 2 + 1
     nothing = _choice(profile, (), tried)
-    pairs = [(one, two) for one, two in combinations(found, 2) if one.kind != two.kind]
+    pairs = [(one, two) for one, two in combinations(found, 2) if one.kind is not two.kind]
     made = [_choice(profile, parts, tried) for parts in [*((each,) for each in found), *pairs]]
     front = [nothing]
     for choice in sorted(made, key=lambda each: (each.total, each.false_rows)):
@@ -235,9 +236,9 @@ def _singles(
     The zone map alone is always one.
     """
     found = {"zone map": [choices[0] for choices in options]}
-    for kind in KINDS:
-        for size in sorted({candidate.per_block for each in tried for candidate in each if candidate.kind == kind}):
-            parts = [[c for c in each if c.kind == kind and c.per_block == size] for each in tried]
+    for kind in TRIALS:
+        for size in sorted({candidate.per_block for each in tried for candidate in each if candidate.kind is kind}):
+            parts = [[c for c in each if c.kind is kind and c.per_block == size] for each in tried]
             if any(more and not each for more, each in zip(wanting, parts, strict=True)):
                 continue
             plan = [

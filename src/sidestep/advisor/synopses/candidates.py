@@ -7,10 +7,10 @@ its false positives. A zone map is always there and costs nothing extra, so ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.bloom import (
+    BLOOM,
     LINE_BYTES,
     WORDS,
     BlockFilters,
@@ -27,20 +28,17 @@ from sidestep.synopsis.bloom import (
     false_positive_rate,
     lines_for,
 )
-from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
+from sidestep.synopsis.descriptor import SynopsisKind
+from sidestep.synopsis.grt.encoding import GRT, BlockBits, global_ranges, ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, uniform
 from sidestep.synopsis.grt.table import encode_blocks
-from sidestep.synopsis.range_set import BYTES_PER_RANGE, compact
+from sidestep.synopsis.range_set import RANGE_SET, compact
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.values.hashing import code_hashes
-
-RANGE_SET, BLOOM, GRT = "range-set", "Bloom filter", "global range table"
-KINDS = (RANGE_SET, BLOOM, GRT)
-"""A gap histogram is none of them: of the same number of ranges, a range-set leaves out more (Lemma 1)."""
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 """Bytes per block that are tried."""
@@ -54,8 +52,8 @@ _MOST_TRIED, _FEW_RANGES = 1 << 13, 16
 """A global range table of a sample is merged from about so many ranges, as long as each block has a few."""
 
 
-class Answers(Protocol):
-    """Something that says which blocks may hold a code of some ranges."""
+class CodeSynopsis(Protocol):
+    """Something that says which blocks may hold a code of some ranges; it knows of every block."""
 
     def meeting(self, wanted: CodeRanges) -> Mask: ...
 
@@ -113,7 +111,7 @@ class Profile:
                 found[number, block[begin:end]] = True
         return found
 
-    def answers(self, synopsis: Answers) -> Mask:
+    def answers(self, synopsis: CodeSynopsis) -> Mask:
         """For each query and block, whether the synopsis keeps the block."""
         none = np.zeros((0, len(self.blocks)), dtype=np.bool_)
         return np.concatenate([none, *(synopsis.meeting(query)[np.newaxis] for query in self.queries)])
@@ -152,12 +150,12 @@ class Profile:
 class Candidate:
     """One kind of synopsis at one size, made for a profile."""
 
-    kind: str
+    kind: SynopsisKind[Any]
     per_block: int
     """Bytes for each block."""
     total: int
     """Bytes for the group, what all blocks share included."""
-    synopsis: Answers
+    synopsis: CodeSynopsis
     kept: Mask
     """For each query and block, whether it and the zone map keep the block."""
     shared: int = 0
@@ -176,39 +174,62 @@ class CodeFilters:
         return self.filters.holding(code_hashes(wanted.lows))
 
 
-def zone_map(profile: Profile) -> Answers:
+def zone_map(profile: Profile) -> CodeSynopsis:
     """The profile's zone maps: range-sets of one range."""
     return block_ranges(profile.coding, [CodeRanges(codes[:1], codes[len(codes) - 1 :]) for codes in profile.blocks])
 
 
 def candidates(profile: Profile, budget: int | None = None) -> list[Candidate]:
-    """Every kind at every size that it comes in, as far as the budget could pay for it."""
+    """Every kind in :data:`TRIALS` at every size that it comes in, as far as the budget could pay for it."""
     if profile.made is not None:
         return [each for each in profile.made if budget is None or each.total <= budget]
     count = profile.in_all
-    sizes = [size for size in sorted(profile.sizes) if budget is None or size * count <= budget]
     zones = profile.answers(zone_map(profile))
-    found: list[Candidate] = []
+    tried: list[Candidate] = []
+    for kind, trial in TRIALS.items():
+        for per_block, synopsis, shared in trial(profile, budget):
+            kept = zones & profile.answers(synopsis)
+            tried.append(Candidate(kind, per_block, per_block * count + shared, synopsis, kept, shared))
+    return tried
 
-    def add(kind: str, per_block: int, synopsis: Answers, shared: int = 0) -> None:
-        kept = zones & profile.answers(synopsis)
-        found.append(Candidate(kind, per_block, per_block * count + shared, synopsis, kept, shared))
 
+Trial = Callable[[Profile, int | None], Iterator[tuple[int, CodeSynopsis, int]]]
+"""Makes a kind of synopsis of a profile at several sizes, as far as a budget could pay for each.
+
+Gives the bytes in a block, the synopsis, and the bytes that are paid but once.
+"""
+
+
+def _sizes(profile: Profile, budget: int | None) -> list[int]:
+    return [size for size in sorted(profile.sizes) if budget is None or size * profile.in_all <= budget]
+
+
+def _range_sets(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
     ranges = [CodeRanges(codes, codes) for codes in profile.blocks]
-    for size in reversed(sizes):
-        if size >= BYTES_PER_RANGE:
+    for size in reversed(_sizes(profile, budget)):
+        if most := RANGE_SET.sizes.within(size):
             # The widest gaps of all are among the widest of a larger set: each size is made of the one above it.
-            ranges = [compact(profile.coding, each, size // BYTES_PER_RANGE) for each in ranges]
-            add(RANGE_SET, size, block_ranges(profile.coding, ranges))
-    for size in [*sizes, *_filter_sizes(profile, budget)]:
+            ranges = [compact(profile.coding, each, most) for each in ranges]
+            yield size, block_ranges(profile.coding, ranges), 0
+
+
+def _filters(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
+    for size in [*_sizes(profile, budget), *_filter_sizes(profile, budget)]:
         if size >= LINE_BYTES:
             lines = [_filter(codes, size // LINE_BYTES) for codes in profile.blocks]
-            add(BLOOM, size, CodeFilters(block_filters(LONG, lines)))
+            yield size, CodeFilters(block_filters(LONG, lines)), 0
+
+
+def _encodings(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
+    sizes = _sizes(profile, budget)
     for size, bits in zip(reversed(sizes), _tables(profile, sizes), strict=True):
         # The table itself is shared by all blocks, but it is not free; that of a sample may be smaller than it will be.
-        table = BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
-        add(GRT, size, bits, table)
-    return found
+        yield size, bits, BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
+
+
+TRIALS: Mapping[SynopsisKind[Any], Trial] = {RANGE_SET: _range_sets, BLOOM: _filters, GRT: _encodings}
+"""The kinds that are chosen by trial; others are for those who name them. A gap histogram is one of those: of the same
+number of ranges, a range-set leaves out more (Lemma 1)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which synopses the columns of a table get: by default, as someone wishes, or as a budget allows.
+"""Which synopses the columns of a table get: by default, by name, or as a budget allows.
 
 =====================  ============================================================================================
 asked for              what happens
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sidestep.advisor.synopses.budget import Choice, bound_over, spend, thrifty
-from sidestep.advisor.synopses.candidates import BLOOM, RANGE_SET, Profile, Share, grouped, zone_map
+from sidestep.advisor.synopses.candidates import Profile, Share, grouped, zone_map
 from sidestep.advisor.synopses.defaults import LEAST_GAPS, default_recipe, gap_share, key_like
 from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, known_sets, usual_queries
@@ -36,7 +36,6 @@ from sidestep.predicate import Column, DataType
 from sidestep.store.snapshot import Partition, Snapshot
 from sidestep.synopsis.build import has_codes
 from sidestep.synopsis.grt.popularity import popularity
-from sidestep.synopsis.range_set import BYTES_PER_RANGE
 from sidestep.synopsis.recipe import GroupRecipe, Recipe, RecipeText, parse_recipes
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
@@ -173,12 +172,11 @@ def _of_groups(choices: Sequence[Choice], groups: Sequence[BlockGroup]) -> Recip
             partitions, alike = apart.setdefault(recipe, (set(), []))
             partitions.update(group.partitions)
             alike.append(choice)
-    return replace(
-        general,
-        groups=tuple(
+    return general.with_groups(
+        tuple(
             GroupRecipe(frozenset(partitions), recipe, _why(alike, choices[0]))
             for recipe, (partitions, alike) in apart.items()
-        ),
+        )
     )
 
 
@@ -215,12 +213,7 @@ def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage |
 def _recipe(choice: Choice) -> Recipe:
     recipe = Recipe()
     for part in choice.parts:
-        if part.kind == RANGE_SET:
-            recipe = replace(recipe, range_set=part.per_block // BYTES_PER_RANGE)
-        elif part.kind == BLOOM:
-            recipe = replace(recipe, bloom=part.per_block)
-        else:
-            recipe = replace(recipe, grt=8 * part.per_block)
+        recipe = recipe.with_size(part.kind, part.kind.sizes.within(part.per_block))
     return recipe
 
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sidestep.advisor.synopses.candidates import GRT, Profile, candidates, zone_map
+from sidestep.advisor.synopses.candidates import Profile, candidates, zone_map
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
+from sidestep.synopsis.grt.encoding import GRT
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import block_ranges
@@ -75,7 +76,7 @@ def default_recipe(profile: Profile, *, joined: bool = False) -> Recipe:
     if reads[most] > _MUCH_LEFT:
         # Blocks of many clusters have more gaps than a few ranges can leave out, but they may share them.
         tried = candidates(replace(profile, sizes=(BITS // 8,)))
-        shared = min(profile.false_share(each.kept) for each in tried if each.kind == GRT)
+        shared = min(profile.false_share(each.kept) for each in tried if each.kind is GRT)
         if shared <= reads[most] / 2:
-            recipe = replace(recipe, grt=BITS)
+            recipe = recipe.with_size(GRT, BITS)
     return recipe

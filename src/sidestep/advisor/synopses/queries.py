@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sidestep.advisor.synopses.groups import BlockGroup
 from sidestep.predicate import Column, DataType, IntervalSet, Within
+from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.zones.partition_values import partition_values
@@ -60,8 +61,9 @@ def asked_of_groups(
         for other, ranges in wanted.items():
             if other.name in partitions[0]:
                 texts = {other.name: [each.get(other.name) for each in partitions]}
-                answer = partition_values({other.name: other.type}, texts, number).can_satisfy(Within(other, ranges))
-                asks = asks if answer is None else asks * answer
+                values = partition_values({other.name: other.type}, texts, number)
+                mask = kept_by(values, Within(other, ranges))
+                asks = asks if mask is None else asks * mask
         means = np.add.reduceat(asks, begins[:-1]) / np.diff(begins)
         found[:, place[wanted[column]]] += count * means
     return found

@@ -22,6 +22,7 @@ from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
 from sidestep.synopsis.gap_histogram import GapHistograms
 from sidestep.synopsis.range_set import RangeSets
+from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.values.block_ranges import BlockRanges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import (
@@ -89,9 +90,9 @@ class ColumnRanges:
         if self.others and len(wanted) <= _MOST_ASKED and met.any():
             within = Within(self.column, value_ranges(wanted, self.coding))
             for synopsis in self.others:
-                answer = synopsis.can_satisfy(within)
-                if answer is not None:
-                    met &= answer
+                mask = kept_by(synopsis, within)
+                if mask is not None:
+                    met &= mask
         return met | self.may_be_null if nulls else met
 
 
@@ -113,27 +114,24 @@ def _found(catalog: Catalog, column: Column) -> ColumnRanges | None:
         return None
     ranges = sources[0]
     for other in sources[1:]:
-        ranges = _completed(ranges, other)
+        ranges = ranges.completed(other)
     may_be_null = np.ones(catalog.blocks, dtype=np.bool_)
     for synopsis in catalog.synopses:
-        answer = synopsis.can_satisfy(Null(column))
-        if answer is not None:
-            may_be_null &= answer
+        mask = kept_by(synopsis, Null(column))
+        if mask is not None:
+            may_be_null &= mask
     others = tuple(synopsis for synopsis in catalog.synopses if not isinstance(synopsis, _MERGEABLE))
-    return ColumnRanges(column, ranges, may_be_null, others)
+    return ColumnRanges(column, ranges.outer, may_be_null, others)
 
 
 def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
     """What the mergeable synopses say of a column, the finest first."""
     if stored_form(column.type) is None:
         return
-    for synopsis in catalog.synopses:
-        if isinstance(synopsis, RangeSets) and (found := synopsis.ranges(column)) is not None:
-            yield found
-    for synopsis in catalog.synopses:
-        made = synopsis.columns.get(column.name) if isinstance(synopsis, GapHistograms) else None
-        if made is not None and made.buckets.coding.type == column.type:
-            yield made.buckets
+    for kind in (RangeSets, GapHistograms):
+        for synopsis in catalog.synopses:
+            if isinstance(synopsis, kind) and (held := synopsis.of(column)) is not None:
+                yield held
     for synopsis in catalog.synopses:
         if isinstance(synopsis, ZoneMaps) and (zones := synopsis.zones(column)) is not None:
             yield zone_ranges(zones)
@@ -143,19 +141,10 @@ def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
                 yield zone_ranges(zones.take(synopsis.codes[column.name]))
 
 
-def _completed(ranges: BlockRanges, other: BlockRanges) -> BlockRanges:
-    """The ranges, with those of another synopsis for blocks of which they know nothing, if both speak in one coding."""
-    block = np.flatnonzero(ranges.unknown & (np.diff(other.begins) == 1))
-    at = ranges.begins[block]
-    if not len(at) or ranges.coding != other.coding:
-        return ranges
-    lows, highs = ranges.lows.copy(), ranges.highs.copy()
-    lows[at], highs[at] = other.lows[other.begins[block]], other.highs[other.begins[block]]
-    return BlockRanges(ranges.coding, ranges.begins, lows, highs)
-
-
 def zone_ranges(zones: ColumnZones) -> BlockRanges:
     """Zone maps as range-sets: one range per block that may hold a value, and NaN apart, which no bound takes in.
+
+    A block of which nothing is known stays unknown.
 
     >>> import pyarrow as pa
     >>> from sidestep.predicate.types import INTEGER
@@ -174,7 +163,7 @@ def zone_ranges(zones: ColumnZones) -> BlockRanges:
     all_lows, all_highs = np.full(begins[-1], GREATEST), np.full(begins[-1], GREATEST)
     at = begins[:-1][has_value]
     all_lows[at], all_highs[at] = lows[has_value], highs[has_value]
-    return BlockRanges(coding, begins, all_lows, all_highs)
+    return BlockRanges(coding, begins, all_lows, all_highs, zones.unknown)
 
 
 def _bound_codes(zones: ColumnZones) -> tuple[Coding, Codes, Codes]:

@@ -31,7 +31,7 @@ from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
-from sidestep.synopsis.build import AskedRanges, Making
+from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
@@ -163,7 +163,7 @@ def index_snapshot(
     sources = Sources(footers=footers)
     watched = watch or Watch(spark.sparkContext)
 
-    def run(files: Sequence[DataFile], making: Making) -> Iterable[pa.Table | DamagedFile | None]:
+    def run(files: Sequence[DataFile], making: BuildPlan) -> Iterable[pa.Table | DamagedFile | None]:
         if not files:
             return []
         with watched.stage("collect", len(files), "files"):
@@ -208,7 +208,7 @@ def summarize_on_spark(
     files: Sequence[DataFile],
     columns: Mapping[str, DataType],
     sources: Sources,
-    making: Making,
+    making: BuildPlan,
 ) -> list[pa.Table | DamagedFile | None]:
     """The index rows of each file, read by Spark's executors; large files first, so that no core waits at the end."""
     context = spark.sparkContext
@@ -232,7 +232,7 @@ def _summarize_share(
     columns: Mapping[str, DataType],
     sources: Sources,
     log_times: bool,
-    making: Making,
+    making: BuildPlan,
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)

@@ -38,7 +38,7 @@ from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.upkeep.update import check_recipes, plan_synopses
-from sidestep.synopsis.build import AskedRanges, Making
+from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.recipe import Recipes, RecipeText, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
 
@@ -136,7 +136,7 @@ def table_state(
     schema: StructType,
     spec: LayoutSpec,
     checked: CheckedFeatures,
-    making: Making,
+    making: BuildPlan,
 ) -> TableState:
     """A table of which all is known that a write needs; its snapshot has no version where it is about to be created."""
     stored = StructType([field for field in schema.fields if field.name not in snapshot.partition_columns])
@@ -172,7 +172,7 @@ def _stored_features(folder: Location, id: str | None) -> FeatureSet | None:
     return features
 
 
-def added_synopses(index: TableIndex, columns: Mapping[str, DataType], synopses: RecipeText | None) -> Making:
+def added_synopses(index: TableIndex, columns: Mapping[str, DataType], synopses: RecipeText | None) -> BuildPlan:
     """What blocks get that come to a table: as the others have it, but for columns that ``synopses`` names."""
     recipes: Recipes | None = None
     if synopses is not None:
@@ -188,7 +188,7 @@ def rebuilt_synopses(
     min_size: int,
     recipes: Recipes | None,
     asked: AskedRanges | None = None,
-) -> Making:
+) -> BuildPlan:
     """What the blocks get that a whole table is written anew in: by recipes, else as ``index`` has it.
 
     Global range tables are made anew, as rows come to lie elsewhere; the ranges that queries asked for stay apart.

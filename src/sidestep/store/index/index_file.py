@@ -25,6 +25,7 @@ from sidestep.errors import SidestepError, UnusableIndexFile
 from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.location import Location, list_names, locate, open_file, write_once
 from sidestep.store.parquet.blocks import KEYS, LAYOUT, zone_map_columns
+from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, Recipes
 
 FORMAT = 1
@@ -144,7 +145,7 @@ def write_index_file(
 
 def _bits(name: str) -> bool:
     """Whether a column is of bits that never repeat."""
-    return name.startswith(("bloom:", "grt:"))
+    return name.partition(":")[0] in {next(iter(kind.columns)) for kind in KINDS.values() if not kind.repeats}
 
 
 def _encoding(name: str, blocks: pa.Table) -> str | None:

@@ -28,7 +28,6 @@ map is unknown or had to be widened they are unknown, and say nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +41,7 @@ from sidestep.store.parquet.scan import Scan, Sources
 from sidestep.store.parquet.trust import writer_of
 from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import partition_of
-from sidestep.synopsis.build import Making
+from sidestep.synopsis.build import BuildPlan, index_columns
 from sidestep.synopsis.values.forms import stored_type
 
 KEYS = pa.schema(
@@ -89,7 +88,7 @@ def block_summaries(
     columns: Mapping[str, DataType],
     sources: Sources | None = None,
     *,
-    making: Making | None = None,
+    making: BuildPlan | None = None,
     log_times: bool = False,
 ) -> pa.Table | None:
     """The index rows of one data file, in row-group order; None if the file is gone or is not the one that was listed.
@@ -107,7 +106,7 @@ def block_summaries(
     try:
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-            table = _table_of(file, parquet, columns, sources or Sources(), making or Making())
+            table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan())
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -120,7 +119,7 @@ def block_summaries(
 
 
 def _table_of(
-    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, making: Making
+    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, making: BuildPlan
 ) -> pa.Table:
     footer = parquet.metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
@@ -144,29 +143,21 @@ def _table_of(
     for column, type in columns.items():
         if column in partition:
             continue  # Spark takes the folder's value, whatever the file says
-        index_columns = zone_map_columns(column, type)
-        if not index_columns:
+        zone_columns = zone_map_columns(column, type)
+        if not zone_columns:
             continue
         summaries, synopses = scan.column(column, type, making)
-        for name, arrow in index_columns.items():
+        for name, arrow in zone_columns.items():
             part = name.partition(":")[0]
             fields.append(pa.field(name, arrow))
             arrays.append(pa.array([getattr(summary, part) for summary in summaries], arrow))
-        for name, array in synopsis_arrays(column, type, synopses, making).items():
+        for name, array in index_columns(column, type, synopses, making).items():
             fields.append(pa.field(name, array.type))
             arrays.append(array)
     if BLOCK in scan.leaves and BLOCK not in partition:
         fields.append(LAYOUT.field("block"))
         arrays.append(pa.array(scan.block_ids(), pa.int32()))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def synopsis_arrays(
-    column: str, type: DataType, synopses: Sequence[Mapping[str, Any]], making: Making
-) -> dict[str, pa.Array]:
-    """The index columns of what :func:`~sidestep.synopsis.build.block_synopses` made of each block in turn."""
-    wanted = making.columns(column, type)
-    return {name: pa.array([found.get(name) for found in synopses], arrow) for name, arrow in wanted.items()}
 
 
 def with_layout(rows: pa.Table, unions: Sequence[bytes | None], features: str | None, unit: str | None) -> pa.Table:

@@ -15,7 +15,7 @@ from sidestep.predicate.types import FLOATING, INTEGER, DataType
 from sidestep.store.block_column import BLOCK
 from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
 from sidestep.store.parquet.trust import Writer, widen_for_calendar
-from sidestep.synopsis.build import Making, block_synopses
+from sidestep.synopsis.build import BuildPlan, block_synopses
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary, summarize
 
 
@@ -39,9 +39,9 @@ class Scan:
     rows: Sequence[int]
     sources: Sources
 
-    def column(self, column: str, type: DataType, making: Making) -> tuple[list[ColumnSummary], list[dict[str, Any]]]:
+    def column(self, column: str, type: DataType, plan: BuildPlan) -> tuple[list[ColumnSummary], list[dict[str, Any]]]:
         """The column's zone map in each row group, and its other synopses; a column that gets those is read once."""
-        wanted, read = bool(making.recipe(column, type)), bool(making.own(column, type))
+        wanted, read = bool(plan.recipe(column, type)), bool(plan.own(column, type))
         source = self._source(column, type)
         summaries: list[ColumnSummary] = []
         synopses: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ class Scan:
                     values = None  # Spark may read other values than the file has
             summaries.append(summary)
             if wanted:
-                synopses.append(block_synopses(column, type, values, making))
+                synopses.append(block_synopses(column, type, values, plan))
         return summaries, synopses
 
     def _source(self, column: str, type: DataType) -> tuple[Leaf, Reading] | ColumnSummary:
@@ -79,7 +79,7 @@ class Scan:
         leaf = self.leaves[BLOCK]
         if leaf is None or (leaf.physical, leaf.logical) != ("INT32", "NONE"):
             return [None for _ in self.rows]
-        return [_single(found) for found in self.column(BLOCK, INTEGER, Making())[0]]
+        return [_single(found) for found in self.column(BLOCK, INTEGER, BuildPlan())[0]]
 
     def _as_read(
         self, leaf: Leaf, reading: Reading, type: DataType, group: int, summary: ColumnSummary

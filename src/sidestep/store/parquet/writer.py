@@ -27,12 +27,12 @@ from sidestep.layout.vectors import words_for
 from sidestep.predicate import DataType
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, locate, stat
-from sidestep.store.parquet.blocks import block_summaries, synopsis_arrays, with_layout
+from sidestep.store.parquet.blocks import block_summaries, with_layout
 from sidestep.store.parquet.delta_stats import delta_stats
 from sidestep.store.parquet.encodings import Encodings, choose_encodings
 from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import NULL_PARTITION
-from sidestep.synopsis.build import Making, block_synopses
+from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""
@@ -68,7 +68,7 @@ class BlockTarget:
     """How many features there are."""
     features_id: str | None = None
     partition_columns: tuple[str, ...] = ()
-    making: Making = field(default_factory=Making)
+    making: BuildPlan = field(default_factory=BuildPlan)
     """What blocks get beside zone maps."""
     spark_version: str = field(kw_only=True)
     """Whose dates and instants these are: readers shift those of old writers."""
@@ -279,7 +279,7 @@ class _Writing:
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
         for name, made in self.synopses.items():
-            for column, array in synopsis_arrays(name, self.target.columns[name], made, self.making).items():
+            for column, array in index_columns(name, self.target.columns[name], made, self.making).items():
                 index = index.append_column(column, array)
         vectors = to_bytes(np.stack(self.unions), self.target.features) if self.target.features else None
         index = with_layout(

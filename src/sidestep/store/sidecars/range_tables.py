@@ -15,7 +15,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
 from sidestep.store.location import Location, list_files, open_file, write_addressed
 from sidestep.synopsis.build import AskedRanges
-from sidestep.synopsis.grt.encoding import table_of_parts
+from sidestep.synopsis.grt.encoding import GRT, table_of_parts
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipes
 
@@ -103,7 +103,7 @@ def with_range_tables(
         if all(prefix in rows.column_names for rows in chosen):
             prefixes = pa.chunked_array([chunk for rows in chosen for chunk in rows[prefix].chunks], pa.binary())
         asking = (asked or {}).get(name, ())
-        table, bits = table_of_parts(type, parts, prefixes, recipes[name].widest.grt, asking)
+        table, bits = table_of_parts(type, parts, prefixes, recipes[name].widest.size(GRT), asking)
         if table is not None:
             save_range_table(folder, table)
         begin = 0

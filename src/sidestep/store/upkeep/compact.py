@@ -1,4 +1,4 @@
-"""Keeping the index small: one file per run, and now and then all files into one.
+"""KeptShare the index small: one file per run, and now and then all files into one.
 
 Files are only ever added and deleted, never changed. The merged file exists before the old ones go, and a reader that
 loses a file while opening lists again, so every reader sees all entries at any moment.
@@ -20,8 +20,9 @@ from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
 from sidestep.store.sidecars.range_tables import named_range_tables, unused_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
-from sidestep.synopsis.build import Making
-from sidestep.synopsis.recipe import KINDS, Recipes
+from sidestep.synopsis.build import BuildPlan
+from sidestep.synopsis.kinds import KINDS
+from sidestep.synopsis.recipe import Recipes
 
 YOUNG_SECONDS = 24 * 3600.0
 MOST_FILES = 8
@@ -32,7 +33,7 @@ def append_blocks(
     folder: Location,
     blocks: Sequence[pa.Table],
     columns: Mapping[str, DataType],
-    making: Making | None = None,
+    making: BuildPlan | None = None,
     rates: Mapping[str, float] | None = None,
     names: Sequence[str] | None = None,
 ) -> tuple[Location, ...]:
@@ -138,7 +139,7 @@ def merge(
             table = table.append_column(column, array.take(where))
     reader = index.reader(recipes)
     for name in (name for name in columns if name in reader.recipes):
-        for kind in KINDS:
+        for kind in KINDS.values():
             for column, array in (reader.arrays(name, columns[name], kind) or {}).items():
                 table = table.append_column(column, array.take(where))
     for field in LAYOUT:

@@ -5,31 +5,31 @@ if they hold it too, so what is kept beyond the one is at most false: a bound on
 that ask for single values. It is the same kind of figure when the index is made and whenever it is looked at again, so
 that growth of it says that the blocks at hand no longer suit what was chosen.
 
-What the synopses of an index let through, and what they let through when they were chosen.
-
-The latter is kept in a small file beside the index, one for each time that synopses were chosen; the newest counts. It
-is advice: a file that is gone or damaged is as good as none.
+What was let through when synopses were chosen is kept in a small file beside the index, one for each time; the newest
+counts. It is advice: a file that is gone or damaged is as good as none.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sidestep.predicate.intervals import IntervalSet
+from sidestep.predicate.formula import Within
 from sidestep.predicate.nodes import Column
-from sidestep.predicate.types import DataType
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import Location, list_names, open_file, write_once
 from sidestep.store.snapshot import DataFile
-from sidestep.synopsis.bloom import BlockFilters
+from sidestep.synopsis.answer import ByColumn
+from sidestep.synopsis.catalog import Synopsis
+from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding, codes_of, float_codes, integer_codes
 from sidestep.synopsis.values.forms import Form, Mask
@@ -40,14 +40,8 @@ DOUBLED, NOTABLE = 2.0, 0.02
 """A rebuild is advised when the rate has become so many times as large, and larger by at least so much."""
 
 
-class MayHold(Protocol):
-    """Zone maps, or any synopsis, of one column."""
-
-    def may_be_within(self, ranges: IntervalSet) -> Mask | None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class KeptShare:
     """The share of the other blocks that are kept for a value that some block holds."""
 
     zone_map: float
@@ -60,87 +54,75 @@ class Keeping:
         """The share of what the zone map keeps that the synopses spare."""
         return 1 - self.kept / self.zone_map if self.zone_map > 0 else 0.0
 
-    def outgrown(self, before: Keeping) -> bool:
+    def outgrown(self, before: KeptShare) -> bool:
         """Whether the rate has doubled since."""
         return self.kept >= DOUBLED * before.kept and self.kept - before.kept >= NOTABLE
 
 
-def keeping(
-    zones: MayHold, synopses: Sequence[MayHold], filters: BlockFilters | None, coding: Coding, ends: Codes, among: Mask
-) -> Keeping | None:
-    """What is kept ``among`` some blocks for values drawn from the ``ends`` of ranges; None if nothing can be told."""
-    known = ends[(ends != LEAST) & (ends != GREATEST)]
+def estimate_kept(
+    column: Column, zones: Synopsis, others: Sequence[ByColumn[Any]], coding: Coding, codes: Codes, among: Mask
+) -> KeptShare | None:
+    """What is kept ``among`` some blocks for values drawn from those that blocks hold; None if nothing can be told."""
+    known = codes[(codes != LEAST) & (codes != GREATEST)]
     if not len(known) or int(among.sum()) < 2:
         return None
     drawn = np.random.default_rng(len(known)).choice(known, min(MOST_VALUES, len(known)), replace=False)
-    by_zone, by_all = [], []
-    # A code of a string is no value to ask a filter for: there, its bits have to tell how often it says "maybe".
-    exact = coding.form in (Form.INTEGER, Form.FLOAT)
-    asked = (zones, *synopses, *([filters] if filters is not None and exact else []))
+    by_zones: list[int] = []
+    by_all: list[int] = []
+    answering: set[int] = set()
     for code in drawn[:, np.newaxis]:
-        wanted = value_ranges(CodeRanges(code, code), coding)
-        kept = among
-        for number, synopsis in enumerate(asked):
-            answer = synopsis.may_be_within(wanted)
-            kept = kept if answer is None else kept & answer
-            if number == 0:
-                by_zone.append(int(kept.sum()) - 1)
+        wanted = Within(column, value_ranges(CodeRanges(code, code), coding))
+        mask = kept_by(zones, wanted)
+        kept = among if mask is None else among & mask
+        by_zones.append(int(kept.sum()) - 1)
+        for number, synopsis in enumerate(others):
+            mask = kept_by(synopsis, wanted)
+            if mask is not None:
+                kept = kept & mask
+                answering.add(number)
         by_all.append(int(kept.sum()) - 1)
-    others = int(among.sum()) - 1
-    passed = 1.0 if filters is None or exact else pass_rate(filters, among)
-    return Keeping(*(max(0.0, float(np.mean(kept)) / others) * by for kept, by in ((by_zone, 1.0), (by_all, passed))))
-
-
-def pass_rate(filters: BlockFilters, among: Mask) -> float:
-    """How likely Bloom filters are to say "maybe" to a value that a block does not hold, from the bits that are set."""
-    lines = np.prod(np.bitwise_count(filters.lines) / 32.0, axis=1)
-    sums = np.concatenate([[0.0], np.cumsum(lines)])
-    counts = np.diff(filters.begins)
-    each = (sums[filters.begins[1:]] - sums[filters.begins[:-1]]) / np.maximum(counts, 1)
-    return float(np.mean(np.where(filters.known, each, 1.0)[among])) if among.any() else 1.0
+    # A code of a string is no value to ask a filter for: there, its bits have to tell how often it says "maybe".
+    silent = [synopsis.of(column) for number, synopsis in enumerate(others) if number not in answering]
+    passed = math.prod(held.pass_rate(among) for held in silent if held is not None)
+    blocks = int(among.sum()) - 1
+    return KeptShare(
+        *(max(0.0, float(np.mean(kept)) / blocks) * by for kept, by in ((by_zones, 1.0), (by_all, passed)))
+    )
 
 
 FORMAT = 1
 _NAME = re.compile(r"_estimates-(\d{8,})-[0-9a-f]{32}\.json")
 
 
-def index_keeping(index: TableIndex, live: Mask) -> dict[str, Keeping]:
+def kept_shares(index: TableIndex, live: Mask) -> dict[str, KeptShare]:
     """For each column that has synopses, what they keep of the ``live`` blocks."""
     types = index.columns
-    found = {name: column_keeping(index, name, types[name], live) for name in index.recipes if name in types}
-    return {name: each for name, each in found.items() if each is not None}
+    shares = {name: _kept_share(index, Column(name, types[name]), live) for name in index.recipes if name in types}
+    return {name: share for name, share in shares.items() if share is not None}
 
 
-def column_keeping(index: TableIndex, name: str, type: DataType, live: Mask) -> Keeping | None:
+def _kept_share(index: TableIndex, column: Column, live: Mask) -> KeptShare | None:
     """What the zone map and the synopses of one column keep; None if nothing can be told."""
-    held = index.reader().column(name, type)
-    zones = next((each for each in index.catalog({name: type}).synopses if isinstance(each, ZoneMaps)), None)
-    of_column = None if zones is None else zones.zones(Column(name, type))
-    if of_column is None:
+    synopses = index.catalog({column.name: column.type}).synopses
+    zones = next((each for each in synopses if isinstance(each, ZoneMaps) and each.zones(column)), None)
+    if zones is None:
         return None
-    synopses: list[MayHold] = [*held.bits]
-    coding, ends = Coding(type), None
-    for ranges in (held.ranges, None if held.histograms is None else held.histograms.buckets):
-        if ranges is not None:
-            synopses.append(ranges)
-            of_live = live[ranges.block_of_range]
-            coding, ends = ranges.coding, np.concatenate([ranges.lows[of_live], ranges.highs[of_live]])
-    if ends is None and held.bits:
-        table = held.bits[-1].table
-        coding, ends = table.coding, np.concatenate([table.ranges.lows, table.ranges.highs])
-    if ends is None:
-        arrays = index.stored_arrays(name, type) or {}
-        lower = arrays.get(f"lower:{name}")
-        ends = None if lower is None else _codes(lower.filter(pa.array(live)), coding)
-    return None if ends is None else keeping(of_column, synopses, held.filters, coding, np.unique(ends), live)
+    others = [each for each in synopses if isinstance(each, ByColumn)]
+    held = (each.of(column) for each in others)
+    codes = next((codes for each in held if each is not None and (codes := each.held_codes(live)) is not None), None)
+    if codes is None:
+        lower = (index.stored_arrays(column.name, column.type) or {}).get(f"lower:{column.name}")
+        found = None if lower is None else _codes(lower.filter(pa.array(live)), Coding(column.type))
+        codes = None if found is None else (Coding(column.type), found)
+    return None if codes is None else estimate_kept(column, zones, others, codes[0], np.unique(codes[1]), live)
 
 
-def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> dict[str, Keeping]:
+def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> dict[str, KeptShare]:
     """Note what newly chosen synopses keep of these files' blocks, so that it can be told when that has grown."""
     positions = index.positions(files)
     live = np.zeros(len(index.files), dtype=np.bool_)
     live[positions[positions >= 0]] = True
-    estimates = index_keeping(index, live[index.map.file_of_block])
+    estimates = kept_shares(index, live[index.map.file_of_block])
     save_estimates(index.folder, estimates)
     return estimates
 
@@ -155,7 +137,7 @@ def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:
     return codes_of(present, coding)
 
 
-def save_estimates(folder: Location, found: Mapping[str, Keeping]) -> None:
+def save_estimates(folder: Location, found: Mapping[str, KeptShare]) -> None:
     """Note what newly chosen synopses keep."""
     numbers = [int(match[1]) for name in list_names(folder) if (match := _NAME.fullmatch(name))]
     name = f"_estimates-{max(numbers, default=0) + 1:08d}-{uuid.uuid4().hex}.json"
@@ -164,7 +146,7 @@ def save_estimates(folder: Location, found: Mapping[str, Keeping]) -> None:
     write_once(folder.child(name), lambda stream: stream.write(text.encode()))
 
 
-def load_estimates(folder: Location) -> dict[str, Keeping]:
+def load_estimates(folder: Location) -> dict[str, KeptShare]:
     """What the synopses kept when they were noted last; nothing if they never were."""
     for name in sorted((name for name in list_names(folder) if _NAME.fullmatch(name)), reverse=True):
         try:
@@ -172,7 +154,7 @@ def load_estimates(folder: Location) -> dict[str, Keeping]:
                 written = json.loads(stream.read())
             if written["format"] == FORMAT:
                 pairs = written["columns"].items()
-                return {str(column): Keeping(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
+                return {str(column): KeptShare(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
         except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
             continue
     return {}

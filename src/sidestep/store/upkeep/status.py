@@ -16,7 +16,7 @@ from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
-from sidestep.store.upkeep.false_positives import Keeping, index_keeping, load_estimates
+from sidestep.store.upkeep.false_positives import KeptShare, kept_shares, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
 
@@ -135,7 +135,9 @@ def status(
     return index_status(snapshot, open_index(snapshot.root, index_dir))
 
 
-def index_status(snapshot: Snapshot, index: TableIndex, estimates: Mapping[str, Keeping] | None = None) -> IndexStatus:
+def index_status(
+    snapshot: Snapshot, index: TableIndex, estimates: Mapping[str, KeptShare] | None = None
+) -> IndexStatus:
     """The state of an index that is open; ``estimates`` are what synopses keep, if that was just noted."""
     positions = index.positions(snapshot.files)
     known = positions >= 0
@@ -169,11 +171,11 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Mapping[str, 
     )
 
 
-def _synopses(index: TableIndex, live: Mask, estimates: Mapping[str, Keeping] | None) -> dict[str, SynopsesStatus]:
+def _synopses(index: TableIndex, live: Mask, estimates: Mapping[str, KeptShare] | None) -> dict[str, SynopsesStatus]:
     if not index.recipes:
         return {}
     held = index.held_synopses()
-    now = index_keeping(index, live) if estimates is None else estimates
+    now = kept_shares(index, live) if estimates is None else estimates
     before = load_estimates(index.folder) if estimates is None else estimates
     found: dict[str, SynopsesStatus] = {}
     for name, recipe in index.recipes.items():

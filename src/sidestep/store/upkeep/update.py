@@ -29,7 +29,8 @@ from sidestep.store.parquet.blocks import block_summaries
 from sidestep.store.parquet.scan import Sources
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.upkeep.compact import append_blocks, compact
-from sidestep.synopsis.build import AskedRanges, Making
+from sidestep.synopsis.build import AskedRanges, BuildPlan
+from sidestep.synopsis.grt.encoding import GRT
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.forms import stored_form
@@ -54,7 +55,7 @@ def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[Data
 
 Summaries = Iterable[pa.Table | DamagedFile | None]
 """The index rows of files, in any order: a table each, an error for a damaged one, None for one that changed."""
-Summarize = Callable[[Sequence[DataFile], Making], Summaries]
+Summarize = Callable[[Sequence[DataFile], BuildPlan], Summaries]
 """Reads files, and makes of their blocks what it is told to."""
 
 
@@ -113,7 +114,7 @@ def plan_synopses(
     asked: AskedRanges | None = None,
     *,
     rebuild: bool = False,
-) -> Making:
+) -> BuildPlan:
     """What new blocks of a table get: by the recipes given, or those that it has; with the range tables that it has."""
     wanted = {name: recipe for name, recipe in index.recipes.items() if name in columns}
     if recipes is not None:
@@ -121,9 +122,9 @@ def plan_synopses(
     reader = index.reader(wanted)
     tables: dict[str, GlobalRangeTable] = {}
     for name, recipe in wanted.items():
-        if recipe.widest.grt and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
+        if recipe.widest.size(GRT) and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
             tables[name] = table
-    return Making(wanted, tables, asked or {})
+    return BuildPlan(wanted, tables, asked or {})
 
 
 def check_recipes(recipes: Recipes, columns: Mapping[str, DataType]) -> None:
@@ -147,7 +148,7 @@ def summarize_here(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
     files: Sequence[DataFile],
-    making: Making | None = None,
+    making: BuildPlan | None = None,
     sources: Sources | None = None,
 ) -> Summaries:
     """The index rows of the files, read by threads of this process."""

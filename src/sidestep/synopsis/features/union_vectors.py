@@ -14,8 +14,9 @@ from sidestep.predicate.formula import Any, Formula, Matches, Names, Within, ato
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import Column
+from sidestep.synopsis.answer import Answer
 from sidestep.synopsis.features.feature_index import Subsumption
-from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.values.forms import Mask, if_any
 
 MOST_REMEMBERED = 4_096
 """So many formulas' answers are kept; beyond that all are forgotten."""
@@ -37,8 +38,8 @@ class UnionVectors:
     Contract: bit i of a known block is 0 only if no row of the block satisfies feature i. A feature *answers* a formula
     that it subsumes: a row that satisfies the formula satisfies the feature too, so a block without such a row has
     nothing for the formula. Any conjunct of a query may be opaque, a pattern or a comparison of columns: what counts is
-    whether a feature follows from the query, not whether values have an order. A block of which no vector is known,
-    because it was laid out with other features or not at all, may hold anything.
+    whether a feature follows from the query, not whether values have an order. A block without a vector, because it was
+    laid out with other features or not at all, is unknown.
 
     The thesis gives the query vector a 0 for each feature that subsumes the query and skips a block if OR with its
     union vector leaves a 0 (in 4.6.1 the bits are turned round). Here the query vector has a 1 for each of those, and a
@@ -53,7 +54,7 @@ class UnionVectors:
     >>> blocks = np.array([[0b011, 0b110, 0b001]], dtype=np.uint64)
     >>> vectors = UnionVectors(tuple(map(normalize, (buy, jeans, google))), blocks, np.ones(3, dtype=bool))
     >>> query = normalize(conjunction(buy, jeans))
-    >>> vectors.answering(query), vectors.can_satisfy(query).tolist()
+    >>> vectors.answering(query), vectors.can_satisfy(query).possible.tolist()
     ((0, 1), [True, False, False])
     """
 
@@ -87,15 +88,20 @@ class UnionVectors:
         )
         return replace(self, usable=usable, answers={}) if usable else None
 
-    def can_satisfy(self, formula: Formula) -> Mask | None:
+    def can_satisfy(self, formula: Formula) -> Answer | None:
         wanted = self.answering(formula)
         if not wanted:
             return None
-        lacking = np.zeros(len(self.known), dtype=np.bool_)
+        holding = self.known.copy()
         for number in sorted({feature // 64 for feature in wanted}):
             bits = np.uint64(sum(1 << feature % 64 for feature in wanted if feature // 64 == number))
-            lacking |= (self.words[number] & bits) != bits
-        return ~(lacking & self.known)
+            holding &= (self.words[number] & bits) == bits
+        return Answer(holding, self.unknown)
+
+    @cached_property
+    def unknown(self) -> Mask | None:
+        """The blocks that have no vector of these features; None if all have one."""
+        return if_any(~self.known)
 
     def answering(self, formula: Formula) -> tuple[int, ...]:
         """The features that the formula implies: the query vector, as positions in ascending order."""

@@ -17,22 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
-from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
+from sidestep.synopsis.answer import Answer, ByColumn
+from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, Tables
 from sidestep.synopsis.grt.merge import cut, integrate, merge, sub_partition, used, users
-from sidestep.synopsis.grt.popularity import Popularity, learned
-from sidestep.synopsis.grt.table import GlobalRangeTable, Words, encode_blocks
-from sidestep.synopsis.values.block_ranges import from_column
-from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
-from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, joined_bytes
-from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.grt.popularity import Popularity, learn_popularity, uniform
+from sidestep.synopsis.grt.table import GlobalRangeTable, Words
+from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, from_column
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined
+from sidestep.synopsis.values.codes import Codes, Coding, codes_of, concatenate_bytes
+from sidestep.synopsis.values.forms import Form, Mask, if_any
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 _CHUNK = 1 << 15
@@ -41,28 +43,33 @@ _MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
 """All partitions together start with about so many ranges, as long as each has sixteen; and with at most so many."""
 _FEW = 16
 
+_FINER = 4
+"""Where a block cannot know which gaps are popular, it leaves so many times as many parts to choose from."""
 NO_BITS = b""
 """What a block of which nothing is known stores: bits are never of that length."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockBits:
-    """The bits of all blocks in one column, word by word: ``words[i]`` is word i of every block.
-
-    A block of which nothing is known, or that was encoded with another table, has all bits set.
-    """
+    """The bits of all blocks in one column, word by word: ``words[i]`` is word i of every block."""
 
     table: GlobalRangeTable
     words: Words
+    unknown: Mask | None = None
+    """The blocks that have no bits of this table, and none set; None if there are none."""
 
     @property
     def blocks(self) -> int:
         return int(self.words.shape[1])
 
-    def may_be_within(self, ranges: IntervalSet) -> Mask | None:
+    @property
+    def type(self) -> DataType:
+        return self.table.coding.type
+
+    def may_be_within(self, ranges: IntervalSet) -> Answer | None:
         """Blocks that may hold a value of the set; None if it is not understood."""
         wanted = code_ranges(ranges, self.table.coding)
-        return None if wanted is None else self.meeting(wanted)
+        return None if wanted is None else Answer(self.meeting(wanted), self.unknown)
 
     def meeting(self, wanted: CodeRanges) -> Mask:
         """Blocks that share a bit with the query; words in which the query has none are not read."""
@@ -80,32 +87,22 @@ class BlockBits:
             np.not_equal(found, 0, out=met[part])
         return met
 
-    @property
-    def nbytes(self) -> int:
-        return self.words.nbytes + self.table.nbytes
+    def held_codes(self, among: Mask) -> tuple[Coding, Codes]:
+        """The ends of the table's ranges, each of which some block holds or once held."""
+        return self.table.coding, np.concatenate([self.table.ranges.lows, self.table.ranges.highs])
 
-
-@dataclass(frozen=True, eq=False)
-class GlobalRanges:
-    """The global range encodings of the columns that were loaded; answers ``Within``, for the very type."""
-
-    columns: Mapping[str, BlockBits]
-    name: str = "global range table"
-
-    @property
-    def types(self) -> Mapping[str, DataType]:
-        """The columns there are encodings of, and the types these were made for."""
-        return {name: found.table.coding.type for name, found in self.columns.items()}
-
-    def can_satisfy(self, formula: Formula) -> Mask | None:
-        match formula:
-            case Within(column, ranges) if (found := self.columns.get(column.name)) is not None:
-                return found.may_be_within(ranges) if found.table.coding.type == column.type else None
-        return None
+    def pass_rate(self, among: Mask) -> float:
+        return 1.0
 
     @property
     def nbytes(self) -> int:
-        return sum(found.nbytes for found in self.columns.values())
+        return self.words.nbytes + self.table.nbytes + (0 if self.unknown is None else self.unknown.nbytes)
+
+
+class GlobalRanges(ByColumn[BlockBits]):
+    """The global range encodings of the columns that were loaded."""
+
+    name = "global range table"
 
 
 def ranges_per_partition(partitions: int, bits: int) -> int:
@@ -147,60 +144,6 @@ def _together(partitions: Sequence[CodeRanges], popularity: Popularity) -> Seque
     return groups
 
 
-def build(blocks: Sequence[Codes], bits: int, popularity: Popularity, per_block: int | None = None) -> BlockBits:
-    """All three steps in one process, from the ascending, distinct codes of each block.
-
-    >>> from sidestep.predicate.types import INTEGER
-    >>> from sidestep.synopsis.values.codes import Coding, integer_codes
-    >>> from sidestep.synopsis.grt.popularity import uniform
-    >>> blocks = [integer_codes(np.array(ids)) for ids in ([1, 2, 900], [3, 500, 501], [499, 903])]
-    >>> made = build(blocks, 4, uniform(Coding(INTEGER)))
-    >>> made.may_be_within(IntervalSet.point(INTEGER, 500)).tolist()
-    [False, True, True]
-    """
-    most = ranges_per_partition(len(blocks), bits) if per_block is None else per_block
-    partitions = [sub_partition(codes, most, popularity) for codes in blocks]
-    (table,) = global_ranges(partitions, [bits], popularity, blocks)
-    return BlockBits(table, encode_blocks(table, blocks))
-
-
-def grt_columns(name: str, bits: BlockBits) -> dict[str, pa.Array]:
-    """The index columns ``grt:c``, each block's bits, and ``grttable:c``, the identity of the table that gave them."""
-    rows = np.ascontiguousarray(bits.words.T, dtype="<u8")
-    width = pa.binary(8 * bits.table.words)
-    raw = pa.FixedSizeBinaryArray.from_buffers(width, bits.blocks, [None, pa.py_buffer(rows.tobytes())])
-    known = pa.array(~np.all(rows == GREATEST, axis=1))
-    return {
-        f"grt:{name}": pc.if_else(known, raw.cast(pa.binary()), pa.scalar(None, pa.binary())),
-        f"grttable:{name}": pa.array([bits.table.identity] * bits.blocks, pa.string()),
-    }
-
-
-def global_ranges_of(
-    types: Mapping[str, DataType], index: Mapping[str, ArrowColumn], tables: Mapping[str, GlobalRangeTable]
-) -> GlobalRanges:
-    """Encodings from the index columns of each column of ``types``; ``tables`` has each column's current table.
-
-    A block without bits, with bits of another table or of another length is unknown. So is every block where the table
-    was made for another type: that column is left out.
-    """
-    columns: dict[str, BlockBits] = {}
-    for name, type in types.items():
-        stored, table = index.get(f"grt:{name}"), tables.get(name)
-        if stored is None or table is None or table.coding.type != type:
-            continue
-        by = index.get(f"grttable:{name}")
-        usable = np.zeros(len(stored), dtype=np.bool_)
-        if by is not None:
-            whole = pc.equal(pc.binary_length(stored), 8 * table.words)
-            same = pc.equal(by, pa.scalar(table.identity, by.type))
-            usable = np.asarray(pc.fill_null(pc.and_(whole, same), False))
-        words = np.full((len(stored), table.words), GREATEST)
-        words[usable] = joined_bytes(stored.filter(pa.array(usable))).view("<u8").reshape(-1, table.words)
-        columns[name] = BlockBits(table, np.ascontiguousarray(words.T))
-    return GlobalRanges(columns)
-
-
 def bits_bytes(table: GlobalRangeTable, words: Codes) -> bytes:
     """A block's bits as they are stored."""
     assert len(words) == table.words
@@ -229,14 +172,78 @@ def table_of_parts(
     blocks = parts.combine_chunks()
     held = from_column(Coding(type), blocks, prefixes)
     looked_at = pc.is_valid(blocks).to_numpy(zero_copy_only=False)
-    known = np.flatnonzero(looked_at & ~held.unknown).tolist()
+    known = np.flatnonzero(looked_at if held.unknown is None else looked_at & ~held.unknown).tolist()
     stored: list[bytes | None] = [NO_BITS if seen else None for seen in looked_at]
     if not known:
         return None, stored
-    shares = learned(held.coding, asked)
+    shares = learn_popularity(held.coding, asked)
     ranges = [held.of_block(block) for block in known]
     most = ranges_per_partition(len(known), bits)
     (table,) = global_ranges([cut(each, most, shares) for each in ranges], [bits], shares)
     for block, each in zip(known, ranges, strict=True):
         stored[block] = bits_bytes(table, table.encode_ranges(each))
     return table, stored
+
+
+def _build(block: BlockValues, size: int) -> dict[str, Any]:
+    """A block's bits by the table that its column has; where that is still to be made, what it will be made of."""
+    table, coding = block.shared.table, block.coding
+    if table is None:
+        return {"grtparts": end_to_end(_parts(block, size)), "grtpartsprefix": coding.prefix}
+    held = block.distinct if table.coding == coding else codes_of(block.values, table.coding)
+    if held is None or table.coding.type != coding.type:
+        return {"grt": NO_BITS}
+    return {"grt": bits_bytes(table, table.encode(held)), "grttable": table.identity}
+
+
+def _parts(block: BlockValues, bits: int) -> CodeRanges:
+    """What a block leaves for a table.
+
+    Codes of strings leave a prefix out, another one in each block, and popularity would have to follow: there the
+    widest gaps are cut at, and the choice among them is left to the table.
+    """
+    shared, coding = block.shared, block.coding
+    most = ranges_per_partition(shared.partitions, bits)
+    if coding.form is Form.BYTES:
+        return sub_partition(block.distinct, _FINER * most if shared.asked else most, uniform(coding))
+    return sub_partition(block.distinct, most, shared.popularity(coding))
+
+
+def _read(
+    type: DataType, stored: Mapping[str, ArrowColumn], tables: Sequence[GlobalRangeTable]
+) -> tuple[BlockBits, ...]:
+    """One for each table that blocks were encoded by; to each, the blocks of the others are unknown.
+
+    So is a block without bits, or with bits of another length. A table that was made for another type has no say.
+    """
+    return tuple(_read_bits(table, stored) for table in tables if table.coding.type == type)
+
+
+def _read_bits(table: GlobalRangeTable, stored: Mapping[str, ArrowColumn]) -> BlockBits:
+    column, by = stored["grt"], stored.get("grttable")
+    known = np.zeros(len(column), dtype=np.bool_)
+    if by is not None:
+        whole = pc.equal(pc.binary_length(column), 8 * table.words)
+        same = pc.equal(by, pa.scalar(table.identity, by.type))
+        known = np.asarray(pc.fill_null(pc.and_(whole, same), False))
+    words = np.zeros((len(column), table.words), dtype=np.uint64)
+    words[known] = concatenate_bytes(column.filter(pa.array(known))).view("<u8").reshape(-1, table.words)
+    return BlockBits(table, np.ascontiguousarray(words.T), if_any(~known))
+
+
+GRT = SynopsisKind(
+    name="grt",
+    synopsis=GlobalRanges,
+    sizes=Sizes(usual=256, least=2, limit=1 << 13, unit="bits", unit_bits=1),
+    columns={"grt": pa.large_binary(), "grttable": pa.string()},
+    unknown=NO_BITS,
+    build=_build,
+    read=_read,
+    repeats=False,
+    tables=Tables(
+        named_by="grttable",
+        parts={"grtparts": STORED},
+        parts_of_bytes={"grtpartsprefix": pa.binary()},
+        unknown_parts=NO_RANGES,
+    ),
+)

@@ -128,12 +128,6 @@ def users(count: int, used_by: Sequence[npt.NDArray[np.int64]]) -> Users:
     return found
 
 
-def cost(ranges: CodeRanges, used_by: Users, popularity: Popularity) -> float:
-    """The popularity that all partitions' ranges take in: equation 3, and the constant that the module's text names."""
-    counts = np.array([each.bit_count() for each in used_by], dtype=np.float64)
-    return float(np.sum(counts * popularity.of(ranges.lows, ranges.highs)))
-
-
 def merge(ranges: CodeRanges, used_by: Users, sizes: Sequence[int], popularity: Popularity) -> list[CodeRanges]:
     """The ranges merged down to each of the ``sizes``, largest size first, always the cheapest pair of neighbours next.
 

@@ -112,10 +112,10 @@ def popularity(
     if not sum(map(len, lows)):
         return uniform(coding)
     begins, ends, shares = np.concatenate(lows), np.concatenate(highs), np.concatenate(weights) / total
-    made = _summed(coding, begins, ends, shares)
+    made = _sum(coding, begins, ends, shares)
     if spread > 0:
         # Summed by itself: next to popularities a billion times as large, rounding would swallow it.
-        lent = _summed(coding, *_neighbourhoods(coding, begins, ends, spread * shares))
+        lent = _sum(coding, *_neighbourhoods(coding, begins, ends, spread * shares))
         starts = np.union1d(made.starts, lent.starts)
         both = [each.each[np.searchsorted(each.starts, starts, side="right") - 1] for each in (made, lent)]
         made = Popularity(coding, starts, both[0] + both[1])
@@ -127,7 +127,7 @@ def popularity(
     return Popularity(coding, made.starts, np.maximum(made.each, evenly))
 
 
-def _summed(coding: Coding, begins: Codes, ends: Codes, shares: Lengths) -> Popularity:
+def _sum(coding: Coding, begins: Codes, ends: Codes, shares: Lengths) -> Popularity:
     """The sum of what closed ranges of codes contribute to each value in them."""
     bounded = ends < GREATEST
     places = np.concatenate([begins, ends[bounded] + np.uint64(1)])
@@ -153,6 +153,6 @@ def _neighbourhoods(coding: Coding, begins: Codes, ends: Codes, lent: Lengths) -
     return lows[kept], highs[kept], lent[kept] * unit.of(begins, ends)[kept] / around[kept]
 
 
-def learned(coding: Coding, asked: Sequence[tuple[IntervalSet, float]]) -> Popularity:
+def learn_popularity(coding: Coding, asked: Sequence[tuple[IntervalSet, float]]) -> Popularity:
     """Popularity from what is asked for: spread to what lies around it, as single values seldom come up again."""
     return popularity(coding, asked, spread=1.0)

@@ -15,7 +15,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.types import parse_type
 from sidestep.synopsis.grt.merge import places, used
 from sidestep.synopsis.values.code_ranges import CodeRanges
-from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
+from sidestep.synopsis.values.codes import Codes, Coding
 
 Words = npt.NDArray[np.uint64]
 
@@ -52,17 +52,17 @@ class GlobalRangeTable:
 
     def encode(self, codes: Codes) -> Words:
         """The bits of a block that holds these codes."""
-        return self._packed(places(self.ranges, codes))
+        return self._pack(places(self.ranges, codes))
 
     def encode_ranges(self, held: CodeRanges) -> Words:
         """The bits of a block that may hold anything in these ranges: what is known when its values are not at hand."""
-        return self._packed(np.append(used(self.ranges, held), [] if self._covered(held) else [-1]).astype(np.int64))
+        return self._pack(np.append(used(self.ranges, held), [] if self._covered(held) else [-1]).astype(np.int64))
 
     def query(self, wanted: CodeRanges) -> Words:
         """The bits of a query for anything in these ranges, worked out once for all blocks."""
         return self.encode_ranges(wanted)
 
-    def _packed(self, bits: npt.NDArray[np.int64]) -> Words:
+    def _pack(self, bits: npt.NDArray[np.int64]) -> Words:
         """Bits as words; -1 is the last bit, outside."""
         flags = np.zeros(self.words * WORD, dtype=np.bool_)
         flags[np.where(bits < 0, len(self.ranges), bits)] = True
@@ -113,9 +113,8 @@ class GlobalRangeTable:
         return self.ranges.lows.nbytes + self.ranges.highs.nbytes
 
 
-def encode_blocks(table: GlobalRangeTable, blocks: Iterable[Codes | None]) -> Words:
-    """The bits of many blocks, word by word: one row per word, one column per block; None is an unknown block."""
-    everything = np.full(table.words, GREATEST)
-    rows = [everything if codes is None else table.encode(codes) for codes in blocks]
+def encode_blocks(table: GlobalRangeTable, blocks: Iterable[Codes]) -> Words:
+    """The bits of many blocks, word by word: one row per word, one column per block."""
+    rows = [table.encode(codes) for codes in blocks]
     stacked = np.stack(rows) if rows else np.zeros((0, table.words), dtype=np.uint64)
     return np.ascontiguousarray(stacked.T)

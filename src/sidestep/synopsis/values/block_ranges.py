@@ -16,16 +16,20 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
-from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined
+from sidestep.predicate.types import DataType
+from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, WIDTH, Codes, Coding, common_prefix
-from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.values.forms import Mask, if_any
 from sidestep.synopsis.zones.bounds import meets
 from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Positions = npt.NDArray[np.int64]
 
 STORED = pa.list_(pa.uint64())
-"""The Arrow type of stored ranges: low, high, low, high, … of one block; NULL if nothing is known of it."""
+"""The Arrow type of stored ranges: low, high, low, high, … of one block."""
+NO_RANGES = np.zeros(1, dtype=np.uint64)
+"""What a block of which nothing is known stores: ranges are never of that length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +37,15 @@ class BlockRanges:
     """For each block, ascending and disjoint ranges that hold all its values; NULL aside.
 
     Those of block b are ``lows[begins[b]:begins[b + 1]]``, and ``highs`` likewise. A block without values has no range;
-    a block of which nothing is known has the range of all codes.
+    neither has one of which nothing is known, and ``unknown`` tells them apart.
     """
 
     coding: Coding
     begins: Positions
     lows: Codes
     highs: Codes
+    unknown: Mask | None = None
+    """The blocks of which nothing is known; None if there are none."""
 
     def __post_init__(self) -> None:
         if len(self.lows) != len(self.highs) or int(self.begins[-1]) != len(self.lows):
@@ -52,23 +58,18 @@ class BlockRanges:
     def blocks(self) -> int:
         return len(self.begins) - 1
 
+    @property
+    def type(self) -> DataType:
+        return self.coding.type
+
     @cached_property
     def block_of_range(self) -> npt.NDArray[np.int32]:
         return np.repeat(np.arange(self.blocks, dtype=np.int32), np.diff(self.begins))
 
-    @cached_property
-    def unknown(self) -> Mask:
-        """Blocks of which nothing is known: those whose one range is all codes."""
-        found = np.zeros(self.blocks, dtype=np.bool_)
-        single = np.flatnonzero(np.diff(self.begins) == 1)
-        at = self.begins[single]
-        found[single] = (self.lows[at] == LEAST) & (self.highs[at] == GREATEST)
-        return found
-
-    def may_be_within(self, ranges: IntervalSet) -> Mask | None:
+    def may_be_within(self, ranges: IntervalSet) -> Answer | None:
         """Blocks that may hold a value of the set; None if it is not understood."""
         wanted = code_ranges(ranges, self.coding)
-        return None if wanted is None else self.meeting(wanted)
+        return None if wanted is None else Answer(self.meeting(wanted), self.unknown)
 
     def meeting(self, wanted: CodeRanges) -> Mask:
         """Blocks one of whose ranges meets one of the wanted ones."""
@@ -81,26 +82,55 @@ class BlockRanges:
         part = slice(int(self.begins[block]), int(self.begins[block + 1]))
         return CodeRanges(self.lows[part], self.highs[part])
 
-    def union(self, blocks: Mask) -> CodeRanges:
-        """All that the chosen blocks may hold together."""
-        chosen = blocks[self.block_of_range]
-        return joined(self.lows[chosen], self.highs[chosen])
+    def completed(self, other: BlockRanges) -> BlockRanges:
+        """The same, with what ``other`` knows of blocks that are unknown here, if both speak in one coding."""
+        if self.unknown is None or self.coding != other.coding:
+            return self
+        mine, theirs = np.diff(self.begins), np.diff(other.begins)
+        counts = np.where(self.unknown, theirs, mine)
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        from_other = np.repeat(self.unknown, counts)
+        chosen = self.unknown[other.block_of_range]
+        lows, highs = np.empty(begins[-1], dtype=np.uint64), np.empty(begins[-1], dtype=np.uint64)
+        lows[~from_other], highs[~from_other] = self.lows, self.highs
+        lows[from_other], highs[from_other] = other.lows[chosen], other.highs[chosen]
+        unknown = None if other.unknown is None else self.unknown & other.unknown
+        return BlockRanges(self.coding, begins, lows, highs, unknown)
+
+    @property
+    def outer(self) -> BlockRanges:
+        """What each block may hold: all codes where nothing is known."""
+        if self.unknown is None:
+            return self
+        count = int(self.unknown.sum())
+        begins = np.concatenate([[0], np.cumsum(self.unknown)])
+        everything = BlockRanges(self.coding, begins, np.full(count, LEAST), np.full(count, GREATEST))
+        return self.completed(everything)
+
+    def held_codes(self, among: Mask) -> tuple[Coding, Codes]:
+        """The ends of these blocks' ranges: each is a value that its block holds, or was rounded outwards from one."""
+        chosen = among[self.block_of_range]
+        return self.coding, np.concatenate([self.lows[chosen], self.highs[chosen]])
+
+    def pass_rate(self, among: Mask) -> float:
+        return 1.0
 
     @property
     def nbytes(self) -> int:
-        return self.begins.nbytes + self.lows.nbytes + self.highs.nbytes
+        unknown = 0 if self.unknown is None else self.unknown.nbytes
+        return self.begins.nbytes + self.lows.nbytes + self.highs.nbytes + unknown
 
 
 def block_ranges(coding: Coding, sets: Sequence[CodeRanges | None]) -> BlockRanges:
     """The ranges of each block put together; None is a block of which nothing is known."""
-    everything = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
-    known = [everything if found is None else found for found in sets]
-    begins = np.zeros(len(known) + 1, dtype=np.int64)
-    np.cumsum([len(found) for found in known], out=begins[1:])
+    begins = np.zeros(len(sets) + 1, dtype=np.int64)
+    np.cumsum([0 if ranges is None else len(ranges) for ranges in sets], out=begins[1:])
     none = np.zeros(0, dtype=np.uint64)
-    lows = np.concatenate([none, *(found.lows for found in known)])
-    highs = np.concatenate([none, *(found.highs for found in known)])
-    return BlockRanges(coding, begins, lows, highs)
+    lows = np.concatenate([none, *(ranges.lows for ranges in sets if ranges is not None)])
+    highs = np.concatenate([none, *(ranges.highs for ranges in sets if ranges is not None)])
+    return BlockRanges(
+        coding, begins, lows, highs, if_any(np.array([ranges is None for ranges in sets], dtype=np.bool_))
+    )
 
 
 def most_separated(
@@ -135,15 +165,8 @@ def most_separated(
     return kept, lows[starts], highs[ends]
 
 
-def to_column(ranges: BlockRanges) -> pa.Array:
-    """The ranges as an index column, one list per block."""
-    begins = pa.array(2 * ranges.begins, pa.int32())
-    flat = end_to_end(ranges.lows, ranges.highs)
-    return pa.ListArray.from_arrays(begins, pa.array(flat, pa.uint64()), mask=pa.array(ranges.unknown))
-
-
 def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | None = None) -> BlockRanges:
-    """The ranges that :func:`to_column` wrote; with ``prefixes``, each block's were made with its own prefix.
+    """The ranges that an index column of type :data:`STORED` holds; with ``prefixes``, each block has its own.
 
     The blocks of a table may have been coded with different prefixes, file by file. They are brought to the one that
     all share, which takes the place of ``coding.prefix``. A block whose ranges cross, or lack an end, is unknown.
@@ -161,12 +184,11 @@ def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | Non
     bad = (block[1:] == block[:-1]) & ((flat[1:] < flat[:-1]) | ((flat[1:] == flat[:-1]) & (place[1:] % 2 == 0)))
     known[block[1:][bad]] = False
     begins = np.zeros(len(array) + 1, dtype=np.int64)
-    np.cumsum(np.where(known, counts // 2, 1), out=begins[1:])
-    lows, highs = np.full(begins[-1], LEAST), np.full(begins[-1], GREATEST)
-    stored = np.repeat(known, np.diff(begins))
-    lows[stored], highs[stored] = flat[known[block]][0::2], flat[known[block]][1::2]
+    np.cumsum(np.where(known, counts // 2, 0), out=begins[1:])
+    whole = flat[known[block]]
+    lows, highs, unknown = whole[0::2].copy(), whole[1::2].copy(), if_any(~known)
     if prefixes is None:
-        return BlockRanges(coding, begins, lows, highs)
+        return BlockRanges(coding, begins, lows, highs, unknown)
     texts = [text or b"" for text in prefixes.to_pylist()]
     telling = (known & (counts > 0)).tolist()  # a block without values has no prefix of its own
     shared = common_prefix([text for text, tells in zip(texts, telling, strict=True) if tells])
@@ -174,19 +196,19 @@ def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | Non
     removed = [text[len(shared) :] for text in texts]
     bases = np.array([int.from_bytes(each[:WIDTH].ljust(WIDTH, b"\0")) for each in removed], dtype=np.uint64)
     shifts = np.array([8 * min(len(each), WIDTH) for each in removed], dtype=np.uint64)
-    lows, highs = _rebased(lows, highs, *(np.repeat(each, np.diff(begins)) for each in (bases, shifts)))
+    lows, highs = _rebase(lows, highs, *(np.repeat(each, np.diff(begins)) for each in (bases, shifts)))
     coding = Coding(coding.type, shared)
-    return BlockRanges(coding, *most_separated(coding, begins, lows, highs, max(1, len(lows))))
+    return BlockRanges(coding, *most_separated(coding, begins, lows, highs, max(1, len(lows))), unknown)
 
 
-def _rebased(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Codes, Codes]:
+def _rebase(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Codes, Codes]:
     """Codes made with a longer prefix as codes made with a shorter one: what it was longer by, and by how many bits.
 
     The extreme codes also stand for all values that do not begin with the longer prefix, so they stay extreme.
     """
 
-    def moved(codes: Codes) -> Codes:
+    def move(codes: Codes) -> Codes:
         kept = np.where(shifts < 8 * WIDTH, codes >> np.minimum(shifts, np.uint64(8 * WIDTH - 1)), LEAST)
         return bases | kept
 
-    return np.where(lows == LEAST, LEAST, moved(lows)), np.where(highs == GREATEST, GREATEST, moved(highs))
+    return np.where(lows == LEAST, LEAST, move(lows)), np.where(highs == GREATEST, GREATEST, move(highs))

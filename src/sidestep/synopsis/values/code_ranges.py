@@ -56,10 +56,10 @@ class CodeRanges:
         return zip(self.lows.tolist(), self.highs.tolist(), strict=True)
 
 
-def end_to_end(lows: Codes, highs: Codes) -> Codes:
-    """Low and high ends in turn: how ranges are stored, those of one block or of several."""
-    flat = np.empty(2 * len(lows), dtype=np.uint64)
-    flat[0::2], flat[1::2] = lows, highs
+def end_to_end(ranges: CodeRanges) -> Codes:
+    """Low and high ends in turn: how the ranges of a block are stored."""
+    flat = np.empty(2 * len(ranges), dtype=np.uint64)
+    flat[0::2], flat[1::2] = ranges.lows, ranges.highs
     return flat
 
 

@@ -187,10 +187,10 @@ def plain_values(array: ArrowColumn, coding: Coding) -> list[pa.Array] | None:
     return [chunk.drop_null() for chunk in chunks]
 
 
-def joined_bytes(array: ArrowColumn) -> npt.NDArray[np.uint8]:
+def concatenate_bytes(array: ArrowColumn) -> npt.NDArray[np.uint8]:
     """The bytes of all values of a binary column, one after the other, without those of NULLs.
 
-    >>> joined_bytes(pa.array([b"ab", None, b"c"])).tobytes()
+    >>> concatenate_bytes(pa.array([b"ab", None, b"c"])).tobytes()
     b'abc'
     """
     parts = [np.zeros(0, dtype=np.uint8)]

@@ -36,6 +36,7 @@ from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 
 Mask = npt.NDArray[np.bool_]
 """One truth value per block (or per whatever is being asked about)."""
+
 Ends = npt.NDArray[Any]
 """One end of the bounds of every block: 64-bit integers, doubles, or 32-bit ranks."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -50,6 +51,11 @@ class Form(Enum):
     FLOAT = "float"
     WIDE = "wide decimal"
     BYTES = "bytes"
+
+
+def if_any(mask: Mask) -> Mask | None:
+    """The mask, or None if it is False throughout: nobody has to look at it again."""
+    return mask if mask.any() else None
 
 
 def stored_form(type: DataType) -> Form | None:

@@ -27,7 +27,7 @@ _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 _THIRD = np.uint64(0x165667B19E3779F9)
 
 
-def mixed(words: Hashes) -> Hashes:
+def mix(words: Hashes) -> Hashes:
     """Each word's bits spread over all of it; different words stay different."""
     words = (words ^ (words >> np.uint64(33))) * _SECOND
     words = (words ^ (words >> np.uint64(29))) * _THIRD
@@ -36,12 +36,12 @@ def mixed(words: Hashes) -> Hashes:
 
 def code_hashes(codes: Hashes) -> Hashes:
     """Hashes of codes: for integers and floats those of the values themselves, for others good to try things with."""
-    return mixed(codes + _FIRST)
+    return mix(codes + _FIRST)
 
 
-def _combined(hashes: Hashes, words: Hashes) -> Hashes:
+def _combine(hashes: Hashes, words: Hashes) -> Hashes:
     # Not an exclusive or of two hashes: equal words, as in 0 and -1 as wide decimals, would cancel each other out.
-    return mixed(hashes * _FIRST + mixed(words + _THIRD))
+    return mix(hashes * _FIRST + mix(words + _THIRD))
 
 
 def column_hashes(array: ArrowColumn, type: DataType) -> Hashes | None:
@@ -78,7 +78,7 @@ def value_hashes(values: Sequence[Value], type: DataType) -> Hashes | None:
     inside = [number for number in numbers if -(2**127) <= number < 2**127]
     low = np.array([number & (2**64 - 1) for number in inside], dtype=np.uint64)
     high = np.array([(number >> 64) & (2**64 - 1) for number in inside], dtype=np.uint64)
-    return _combined(mixed(low + _FIRST), high)
+    return _combine(mix(low + _FIRST), high)
 
 
 def _chunk_hashes(array: pa.Array, type: DataType) -> Hashes:
@@ -95,7 +95,7 @@ def _chunk_hashes(array: pa.Array, type: DataType) -> Hashes:
         low, high = words[0::2].copy(), words[1::2].copy()
         if form is Form.INTEGER:
             return code_hashes(integer_codes(low))
-        return _combined(mixed(low.view(np.uint64) + _FIRST), high.view(np.uint64))
+        return _combine(mix(low.view(np.uint64) + _FIRST), high.view(np.uint64))
     return code_hashes(integer_codes(array.to_numpy(zero_copy_only=False)))
 
 
@@ -107,7 +107,7 @@ def _byte_hashes(array: pa.Array) -> Hashes:
     if data is not None:
         text[: data.size] = np.frombuffer(data, dtype=np.uint8)
     lengths = np.diff(ends)
-    hashes = mixed(lengths.astype(np.uint64) + _FIRST)
+    hashes = mix(lengths.astype(np.uint64) + _FIRST)
     active = np.flatnonzero(lengths > 0)
     place = 0
     while len(active):
@@ -115,7 +115,7 @@ def _byte_hashes(array: pa.Array) -> Hashes:
         words = text[at[:, np.newaxis] + np.arange(8)].view("<u8").ravel()
         left = np.minimum(lengths[active] - place, 8).astype(np.uint64)
         words &= np.uint64(2**64 - 1) >> (np.uint64(64) - np.uint64(8) * left)
-        hashes[active] = _combined(hashes[active], words)
+        hashes[active] = _combine(hashes[active], words)
         place += 8
         active = active[lengths[active] > place]
     return hashes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -13,24 +14,33 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import FLOATING, DataType
-from sidestep.synopsis.values.forms import Mask, stored_type
+from sidestep.synopsis.values.forms import Mask, if_any, stored_type
 from sidestep.synopsis.zones.bounds import Bounds, NumberBounds, RankedBounds, bounds_of
 
 Flags = npt.NDArray[np.uint8]
 
 MAY_BE_NULL = np.uint8(1)
+"""The block has NULLs."""
 MAY_HAVE_VALUE = np.uint8(2)
 """The block may hold a value that is neither NULL nor NaN."""
 MAY_BE_NAN = np.uint8(4)
 HAS_LOWER = np.uint8(8)
 HAS_UPPER = np.uint8(16)
+UNCOUNTED = np.uint8(32)
+"""Nothing is known of the block's NULLs."""
+UNKNOWN = np.uint8(64)
+"""Nothing is known of the block's values: neither bounds nor NULLs nor, of floats, whether there is a NaN."""
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnZones:
-    """One column's zone maps. Flags say what a block *may* hold: a cleared flag is a proof, a set one is not."""
+    """One column's zone maps. Flags say what a block *may* hold: a cleared flag is a proof, a set one is not.
+
+    That holds for blocks of which something is known. For the others, which ``UNCOUNTED`` and ``UNKNOWN`` tell, the
+    flags that would be proofs are cleared and mean nothing.
+    """
 
     type: DataType
     flags: Flags
@@ -40,8 +50,18 @@ class ColumnZones:
     def has(self, flag: np.uint8) -> Mask:
         return np.asarray((self.flags & flag) != 0)
 
+    @cached_property
+    def uncounted(self) -> Mask | None:
+        """The blocks of whose NULLs nothing is known; None if there are none."""
+        return if_any(self.has(UNCOUNTED))
+
+    @cached_property
+    def unknown(self) -> Mask | None:
+        """The blocks of whose values nothing is known; None if there are none."""
+        return if_any(self.has(UNKNOWN))
+
     def may_be_within(self, ranges: IntervalSet) -> Mask:
-        """Blocks that may hold a value of the set."""
+        """Blocks that may hold a value of the set, as far as they are known."""
         if ranges.is_empty:
             return np.zeros(len(self.flags), dtype=np.bool_)
         possible = self.has(MAY_HAVE_VALUE)
@@ -96,7 +116,16 @@ def column_zones(
         flags |= np.where(low.is_valid().to_numpy(zero_copy_only=False), HAS_LOWER, np.uint8(0))
         flags |= np.where(high.is_valid().to_numpy(zero_copy_only=False), HAS_UPPER, np.uint8(0))
         bounds = _settle_crossed(bounds, flags)
+    _mark_unknown(flags, floating=type.kind in FLOATING)
     return ColumnZones(type, flags, bounds)
+
+
+def _mark_unknown(flags: Flags, *, floating: bool) -> None:
+    """Blocks without a bound or a count; what they may hold is not for a zone map to say."""
+    telling = UNCOUNTED | HAS_LOWER | HAS_UPPER | MAY_HAVE_VALUE | (MAY_BE_NAN if floating else np.uint8(0))
+    nothing = UNCOUNTED | MAY_HAVE_VALUE | (MAY_BE_NAN if floating else np.uint8(0))
+    unknown = (flags & telling) == nothing
+    flags[unknown] = UNCOUNTED | UNKNOWN
 
 
 def _settle_crossed(bounds: Bounds, flags: Flags) -> Bounds:
@@ -130,9 +159,10 @@ def _count_flags(
         counted = _one_array("nulls", nulls, pa.int64(), blocks).fill_null(-1).to_numpy(zero_copy_only=False)
     unknown = (counted < 0) | (counted > rows)
     # That a block has no rows is no proof by itself: a file that was never counted may be written down as having none.
-    may_be_null = unknown | (counted > 0)
+    may_be_null = ~unknown & (counted > 0)
     may_be_other = unknown | (counted < rows)
     flags = np.zeros(blocks, dtype=np.uint8)
+    flags[unknown] |= UNCOUNTED
     flags[may_be_null] |= MAY_BE_NULL
     flags[may_be_other] |= MAY_HAVE_VALUE
     if floating:

@@ -13,20 +13,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind
-from sidestep.synopsis.values.forms import Ends, Form, Mask
+from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.values.forms import Ends, Form, Mask, if_any
 from sidestep.synopsis.zones.bounds import NumberBounds, RankedBounds
-from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
+from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, UNKNOWN, ColumnZones
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
 
-def may_compare(left: ColumnZones, op: str, right: ColumnZones) -> Mask:
+def compare_zones(left: ColumnZones, op: str, right: ColumnZones) -> Answer:
     """Blocks that may hold a row with ``left op right``, both not NULL; op is ``<``, ``<=``, ``=`` or ``<>``.
 
     NaN equals itself and is above every number, as in Spark. The two values of a row are treated as independent, which
-    can only keep more.
+    can only keep more. A block is unknown if one side is, unless the other side is NULL throughout: that alone decides.
     """
+    return Answer(_may_compare(left, op, right), if_any(_unknown_beside(left, right) | _unknown_beside(right, left)))
+
+
+def _unknown_beside(one: ColumnZones, other: ColumnZones) -> Mask:
+    return one.has(UNKNOWN) & other.has(MAY_HAVE_VALUE | MAY_BE_NAN | UNKNOWN)
+
+
+def _may_compare(left: ColumnZones, op: str, right: ColumnZones) -> Mask:
+    """The same for blocks of which something is known on both sides."""
     value_left, value_right = left.has(MAY_HAVE_VALUE), right.has(MAY_HAVE_VALUE)
     nan_left, nan_right = left.has(MAY_BE_NAN), right.has(MAY_BE_NAN)
     values = value_left & value_right
@@ -75,7 +85,7 @@ def _lower_at_most_upper(left: ColumnZones, right: ColumnZones, *, strict: bool)
         and (a.form is Form.BYTES or left.type == right.type)
     ):
         width = max(a.dictionary.dtype.itemsize, b.dictionary.dtype.itemsize) - 2
-        x, y = _gather(_widened(a, width), a.lower), _gather(_widened(b, width), b.upper)
+        x, y = _gather(_widen(a, width), a.lower), _gather(_widen(b, width), b.upper)
         return unbounded | np.asarray(x < y if strict else x <= y)
     scale = max(left.type.scale, right.type.scale)
     compared = (pc.less if strict else pc.less_equal)(
@@ -96,9 +106,9 @@ def _numbers_ordered(x: Ends, x_type: DataType, y: Ends, y_type: DataType, stric
         return np.asarray(below | (~above & (whole < y if strict else whole <= y)))
     gap = y_type.scale - x_type.scale
     if gap > 0:
-        y = _divided(y, gap, up=strict)
+        y = _divide(y, gap, up=strict)
     elif gap < 0:
-        x = _divided(x, -gap, up=not strict)
+        x = _divide(x, -gap, up=not strict)
     return np.asarray(x < y if strict else x <= y)
 
 
@@ -108,15 +118,15 @@ def _whole(rounded: _Floats) -> tuple[_Ints, Mask, Mask]:
     return np.where(below | above, 0.0, rounded).astype(np.int64), below, above
 
 
-def _divided(unscaled: _Ints, digits: int, *, up: bool) -> _Ints:
+def _divide(unscaled: _Ints, digits: int, *, up: bool) -> _Ints:
     """Divided by ten to the ``digits``, rounded down or up."""
     if digits > 18:  # the quotient is a fraction between -10 and 10; ten to the 19th does not fit 64 bits
-        return _divided(_divided(unscaled, 18, up=up), digits - 18, up=up)
+        return _divide(_divide(unscaled, 18, up=up), digits - 18, up=up)
     quotient, remainder = np.divmod(unscaled, np.int64(10**digits))
     return quotient + (remainder != 0) if up else quotient
 
 
-def _widened(bounds: RankedBounds, width: int) -> npt.NDArray[np.bytes_]:
+def _widen(bounds: RankedBounds, width: int) -> npt.NDArray[np.bytes_]:
     """The dictionary's keys with more padding before the length."""
     size = bounds.dictionary.dtype.itemsize
     if size - 2 == width:

@@ -16,10 +16,11 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.values.forms import Mask, stored_type, unscaled
+from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.values.forms import stored_type, unscaled
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
 from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
-from sidestep.synopsis.zones.compare import may_compare
+from sidestep.synopsis.zones.compare import compare_zones
 from sidestep.synopsis.zones.zone_map import ZoneMaps
 
 Partition = tuple[tuple[str, str | None], ...]
@@ -44,15 +45,17 @@ class PartitionValues:
         """The partition columns, and the types that their texts were read as."""
         return {name: maps.types[name] for name, maps in self.distinct.items()}
 
-    def can_satisfy(self, formula: Formula) -> Mask | None:
+    def can_satisfy(self, formula: Formula) -> Answer | None:
         match formula:
             case Within(column) | Null(column) | Matches(column) if column.name in self.distinct:
                 answer = self.distinct[column.name].can_satisfy(formula)
-                return None if answer is None else answer[self.codes[column.name]]
+                if answer is not None:
+                    codes = self.codes[column.name]
+                    return Answer(answer.possible[codes], None if answer.unknown is None else answer.unknown[codes])
             case Compares(left, op, right) if left.name in self.distinct and right.name in self.distinct:
                 a, b = self.distinct[left.name].zones(left), self.distinct[right.name].zones(right)
                 if a is not None and b is not None:
-                    return may_compare(a.take(self.codes[left.name]), op, b.take(self.codes[right.name]))
+                    return compare_zones(a.take(self.codes[left.name]), op, b.take(self.codes[right.name]))
         return None
 
     @property
@@ -72,7 +75,7 @@ def partition_values(
     >>> from sidestep.predicate.nodes import Column
     >>> from sidestep.predicate.types import INTEGER
     >>> values = partition_values({"year": INTEGER}, {"year": ["2024", None]}, np.array([0, 0, 1], dtype=np.int32))
-    >>> values.can_satisfy(Null(Column("year", INTEGER))).tolist()
+    >>> values.can_satisfy(Null(Column("year", INTEGER))).possible.tolist()
     [False, False, True]
     """
     distinct: dict[str, ZoneMaps] = {}

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType, Kind
+from sidestep.synopsis.answer import Answer
 from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.zones.bounds import RankedBounds
 from sidestep.synopsis.zones.column_zones import MAY_BE_NULL, MAY_HAVE_VALUE, ArrowColumn, ColumnZones, column_zones
-from sidestep.synopsis.zones.compare import may_compare
+from sidestep.synopsis.zones.compare import compare_zones
 
 _MOST_MATCHED = 10_000
 """A pattern is tried on at most so many distinct values; blocks with further ones are kept."""
@@ -37,17 +38,17 @@ class ZoneMaps:
         """The columns there are zone maps of, and the types these were made for."""
         return {name: zones.type for name, zones in self.columns.items()}
 
-    def can_satisfy(self, formula: Formula) -> Mask | None:
+    def can_satisfy(self, formula: Formula) -> Answer | None:
         """Answers atoms about one or two columns; the table of rules is in :mod:`sidestep.synopsis.skip`."""
         match formula:
             case Within(column, ranges) if (zones := self.zones(column)) and ranges.type == zones.type:
-                return zones.may_be_within(ranges)
+                return Answer(zones.may_be_within(ranges), zones.unknown)
             case Null(column) if zones := self.zones(column):
-                return zones.has(MAY_BE_NULL)
+                return Answer(zones.has(MAY_BE_NULL), zones.uncounted)
             case Matches(column) if zones := self.zones(column):
-                return may_match(zones, formula)
+                return Answer(may_match(zones, formula), zones.unknown)
             case Compares(left, op, right) if (a := self.zones(left)) and (b := self.zones(right)):
-                return may_compare(a, op, b)
+                return compare_zones(a, op, b)
         return None
 
     @property
@@ -56,7 +57,7 @@ class ZoneMaps:
 
 
 def may_match(zones: ColumnZones, atom: Matches) -> Mask:
-    """Blocks that may hold a string that matches (or does not).
+    """Blocks that may hold a string that matches (or does not), as far as they are known.
 
     Bounds prove something about a pattern only where they are equal, so that the block's only value is known in full;
     a pattern's fixed prefix is a range of its own and does not come here.
@@ -91,7 +92,7 @@ def zone_maps(types: Mapping[str, DataType], index: Mapping[str, ArrowColumn], r
     >>> from sidestep.predicate.types import INTEGER
     >>> index = {"lower:a": pa.array([1, 5]), "upper:a": pa.array([4, 9]), "nulls:a": pa.array([0, 0])}
     >>> maps = zone_maps({"a": INTEGER}, index, np.array([10, 10]))
-    >>> maps.can_satisfy(Within(Column("a", INTEGER), IntervalSet.point(INTEGER, 7))).tolist()
+    >>> maps.can_satisfy(Within(Column("a", INTEGER), IntervalSet.point(INTEGER, 7))).possible.tolist()
     [False, True]
     """
     columns: dict[str, ColumnZones] = {}
