@@ -12,7 +12,7 @@ from sidestep.predicate import Column, Op
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import INTEGER, STRING
-from sidestep.prune import Join, JoinType, Query, Scan
+from sidestep.prune import Join, Query, Scan
 from sidestep.prune.dips.carry import Comparand, carried
 from sidestep.prune.dips.column_ranges import EVERYTHING, ColumnRanges, column_ranges
 from sidestep.prune.dips.induced import Options, TableView, induced
@@ -22,6 +22,7 @@ from sidestep.synopsis.gap_histogram import GapHistograms, gap_histograms
 from sidestep.synopsis.range_set import RangeSets, range_sets
 from sidestep.synopsis.values.code_ranges import code_ranges
 from sidestep.synopsis.values.codes import Coding, codes_of, shared_prefix
+from tests.prune.joins import INNER
 from tests.prune.plans import equal
 from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, zone_maps_of
 
@@ -131,7 +132,7 @@ def test_bloom_filters_receive():
     assert partner.synopses[1].can_satisfy(wanted) is not None
     a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
     views = {"a": TableView((point,), True), "b": TableView((partner,), True)}
-    found = induced(Query((Join(JoinType.INNER, a, b, equal(1, 11)),)), views, Options(seconds=60))
+    found = induced(Query((Join(INNER, a, b, equal(1, 11)),)), views, Options(seconds=60))
     assert found.kept["b"][0].tolist() == [False, True]
 
 
@@ -142,7 +143,7 @@ def test_a_scan_of_several_indexes_is_one_table():
         return catalog_of([[{"int": n}] for n in values], zone_maps_of([[{"int": n}] for n in values], ["int"]))
 
     a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
-    query = Query((Join(JoinType.INNER, a, b, equal(1, 11)),))
+    query = Query((Join(INNER, a, b, equal(1, 11)),))
     views = {"a": TableView((catalog(1, 2), catalog(8, 9)), True), "b": TableView((catalog(1, 5, 9),), True)}
     found = induced(query, views, Options(seconds=60))
     assert found.kept["b"][0].tolist() == [True, False, True]

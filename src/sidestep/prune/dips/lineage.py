@@ -37,7 +37,7 @@ directed links along which predicates may be sent, however many operators lie be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -49,7 +49,6 @@ from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
     Operator,
     Other,
@@ -57,12 +56,12 @@ from sidestep.prune.plan.algebra import (
     Query,
     Scan,
     Shifted,
+    Sides,
     Window,
     children,
     walk,
 )
 from sidestep.prune.plan.algebra import Union as UnionAll
-from sidestep.prune.plan.static import ABOVE_HOLDS_LEFT, ABOVE_HOLDS_RIGHT, CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
 
 _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 
@@ -190,17 +189,16 @@ class _Builder:
             a, b = left.get(_base(condition.left).name), right.get(_base(condition.right).name)
             if a is None or b is None:
                 continue
-            if join.type in CONDITION_HOLDS_RIGHT:
+            if Sides.RIGHT in join.type.condition_holds:
                 self.link(condition, a, b)
-            if join.type in CONDITION_HOLDS_LEFT:
+            if Sides.LEFT in join.type.condition_holds:
                 self.link(condition.flipped, b, a)
             if join.exists is not None:
                 self.existence.setdefault(join.exists, []).append((condition, b))
-        if join.type is JoinType.OTHER:
-            return {}
-        passed = dict(_passing(left, join.type in ABOVE_HOLDS_LEFT))
-        if join.type not in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE):
-            passed |= dict(_passing(right, join.type in ABOVE_HOLDS_RIGHT))
+        passed: Columns = {}
+        for side, columns in ((Sides.LEFT, left), (Sides.RIGHT, right)) if join.type.made_of_inputs else ():
+            if side in join.type.passes:
+                passed |= _pass_on(columns, preserved=side in join.type.above_holds)
         return passed
 
     def filtered(self, operator: Filter, columns: Columns) -> None:
@@ -266,10 +264,11 @@ class _Builder:
             self.links.append(Link(origin.node, a, condition.op, target.node, b, origin.null_added))
 
 
-def _passing(columns: Columns, preserved: bool) -> Iterable[tuple[str, Source]]:
+def _pass_on(columns: Columns, preserved: bool) -> Columns:
     """Columns as a join passes them on: those of an input that is not preserved may be NULL beyond it."""
-    for number, source in columns.items():
-        yield number, source if preserved else replace(source, null_added=True, down=False)
+    if preserved:
+        return columns
+    return {number: replace(source, null_added=True, down=False) for number, source in columns.items()}
 
 
 def _comparand(operand: Compared, column: Column) -> Comparand:

@@ -2,22 +2,7 @@
 
 A row that a scan emits and that fails such a predicate cannot reach the result, so a block without a row that satisfies
 all of them need not be read. Spark has already pushed filters down as far as it can; what is left is to collect them,
-and to know where collecting must stop:
-
-===================  ===============================  ==========================
-join                 condition of the join holds for  filters above it hold for
-===================  ===============================  ==========================
-inner, cross         both sides                       both sides
-left outer           right (null-supplying) side      left (preserved) side
-right outer          left (null-supplying) side       right (preserved) side
-full outer           neither                          neither
-left semi            both sides                       left side
-left anti            right side                       left side
-existence            right side                       left side
-===================  ===============================  ==========================
-
-A filter above an outer join says nothing of rows on the null-supplying side: ``WHERE r.x IS NULL`` is there to find
-those without a match, and skipping blocks of ``r`` would invent more of them.
+and to know where collecting must stop: :class:`~sidestep.prune.plan.algebra.JoinType` says it for joins.
 """
 
 from __future__ import annotations
@@ -27,13 +12,7 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.plan.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, children
-
-BOTH = frozenset({JoinType.INNER, JoinType.CROSS})
-CONDITION_HOLDS_LEFT = BOTH | {JoinType.RIGHT_OUTER, JoinType.LEFT_SEMI}
-CONDITION_HOLDS_RIGHT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
-ABOVE_HOLDS_LEFT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
-ABOVE_HOLDS_RIGHT = BOTH | {JoinType.RIGHT_OUTER}
+from sidestep.prune.plan.algebra import Filter, Join, Operator, Other, Project, Query, Scan, Sides, children
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +45,14 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
             yield from _visit(child, known, blocked)
         case Join(type=kind, left=left, right=right, condition=condition):
             own = tuple(conjuncts(condition)) if condition is not None else ()
-            yield from _visit(left, _passing(kind, known, ABOVE_HOLDS_LEFT, own, CONDITION_HOLDS_LEFT), blocked)
-            yield from _visit(right, _passing(kind, known, ABOVE_HOLDS_RIGHT, own, CONDITION_HOLDS_RIGHT), blocked)
+            for side, child in ((Sides.LEFT, left), (Sides.RIGHT, right)):
+                above = known if side in kind.above_holds else ()
+                yield from _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked)
         case _:
             if isinstance(operator, Other) and operator.name == "Sample" and blocked is None:
                 blocked = "it is sampled, and a sample depends on the files read"
             for child in children(operator):
                 yield from _visit(child, (), blocked)
-
-
-def _passing(
-    kind: JoinType,
-    above: tuple[Predicate, ...],
-    above_holds: frozenset[JoinType],
-    own: tuple[Predicate, ...],
-    own_holds: frozenset[JoinType],
-) -> tuple[Predicate, ...]:
-    return (above if kind in above_holds else ()) + (own if kind in own_holds else ())
 
 
 def _about(scan: Scan, known: tuple[Predicate, ...]) -> Iterator[Predicate]:
