@@ -1,9 +1,10 @@
-"""Random plans and tables for the tests of pruning, and what a plan means, row by row: slow and obvious."""
+"""Random plans and tables for the tests of pruning, what is decided about them, and what a plan means, row by row."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -21,12 +22,16 @@ from sidestep.prune import (
     Operator,
     Other,
     Project,
+    Query,
     Scan,
     Shifted,
     Union,
     Window,
 )
-from sidestep.prune.dips.model import TableView
+from sidestep.prune.analysis import Masks, Settings, StageReport, by_scan
+from sidestep.prune.decide import decide
+from sidestep.prune.dips.induced import Bound, Edge, Node
+from sidestep.prune.dips.model import Dip, InducedOptions, TableView
 from sidestep.prune.plan.algebra import Sides
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
 from sidestep.synopsis.range_set import RangeSets, range_sets
@@ -195,6 +200,60 @@ def random_blocks(random: Random, names: Sequence[str], most: int = 5) -> Blocks
             ]
         )
     return blocks
+
+
+# ---- what is decided
+
+
+@dataclass(frozen=True)
+class GivenTables:
+    """Tables by the keys of their scans."""
+
+    views: Mapping[str, TableView]
+
+    def covers(self, scan: Scan) -> bool:
+        return scan.key in self.views
+
+    def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
+        return self.views[scan.key].catalogs
+
+    def complete(self, scans: Collection[Scan]) -> frozenset[str]:
+        return frozenset(scan.key for scan in scans if self.views[scan.key].complete)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What is left of each scan, by key, and how that came to be."""
+
+    static: Mapping[str, Masks]
+    kept: Mapping[str, Masks]
+    bounds: Mapping[str, tuple[Bound, ...]]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    dips: tuple[Dip, ...]
+    stages: Mapping[str, StageReport]
+
+
+def prune(
+    query: Query,
+    views: Mapping[str, TableView],
+    options: InducedOptions | None = None,
+    off: Collection[str] = (),
+    in_full: bool = False,
+) -> Pruned:
+    """All stages over a query whose tables are these."""
+    settings = Settings(frozenset(off), options or InducedOptions(), in_full)
+    analyzed, decision = decide(query, GivenTables(views), settings)
+    induced = decision.induced
+    return Pruned(
+        by_scan(analyzed, decision.static),
+        by_scan(analyzed, decision.kept),
+        decision.bounds,
+        induced.nodes if induced else (),
+        induced.edges if induced else (),
+        induced.dips if induced else (),
+        {stage.name: stage for stage in decision.stages},
+    )
 
 
 # ---- random plans

@@ -23,14 +23,15 @@ from sidestep.prune import (
     Union,
     Window,
 )
-from sidestep.prune.dips.induced import Options, induced, join_columns
+from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
+from sidestep.prune.dips.model import InducedOptions
 from tests.prune.joins import CROSS, EXISTENCE, FULL_OUTER, INNER, LEFT_ANTI, LEFT_OUTER, LEFT_SEMI, RIGHT_OUTER
-from tests.prune.plans import Blocks, column, equal, result, rows_of, scan, spans, viewed
+from tests.prune.plans import Blocks, column, equal, prune, result, rows_of, scan, spans, viewed
 
 A, B, C = scan("a", 1, 2), scan("b", 11, 12), scan("c", 21, 22)
 LOW, HIGH = (0, 3), (6, 9)
-PATIENT = Options(seconds=60)
+PATIENT = InducedOptions(seconds=60)
 DATA = {
     "a": spans(x=[LOW], y=[LOW]),
     "b": spans(x=[LOW, HIGH], y=[LOW, HIGH]),
@@ -38,9 +39,11 @@ DATA = {
 }
 
 
-def kept(plan: Operator, data: Mapping[str, Blocks] = DATA, options: Options | None = None) -> dict[str, list[int]]:
+def kept(
+    plan: Operator, data: Mapping[str, Blocks] = DATA, options: InducedOptions | None = None
+) -> dict[str, list[int]]:
     """The blocks that are left of each table; the result is checked to be the same without the others."""
-    found = induced(Query((plan,)), {key: viewed(blocks) for key, blocks in data.items()}, options or PATIENT)
+    found = prune(Query((plan,)), {key: viewed(blocks) for key, blocks in data.items()}, options or PATIENT)
     left = {key: masks[0].nonzero()[0].tolist() for key, masks in found.kept.items()}
     everything = {key: rows_of(blocks) for key, blocks in data.items()}
     pruned = {key: rows_of(data[key], masks[0]) for key, masks in found.kept.items()}
@@ -236,7 +239,7 @@ def test_a_condition_above_a_cross_join_is_a_join_too():
 
 
 def test_without_movement_only_selections_and_joins_are_crossed():
-    still = Options(seconds=60, movement=False)
+    still = InducedOptions(seconds=60, movement=False)
     assert kept(to_b(Filter(equal(12, 12), Project(B))), options=still)["b"] == [0]
     for middle, number in (
         (Aggregate(frozenset({"11"}), B), 11),
@@ -283,7 +286,7 @@ def test_an_existence_that_need_not_be_true_bounds_nothing():
 def test_an_alias_with_a_cast_is_followed_through_the_cast():
     wide = scan("b", 11, 12, type=LONG)
     plan = Join(INNER, A, wide, Comparison(Op.EQ, Cast(column(1), LONG), column(11, LONG)))
-    assert join_columns(Query((plan,))) == {"a": {"x": INTEGER}, "b": {"x": LONG}}
+    assert join_columns(join_graph(Query((plan,)))) == {"a": {"x": INTEGER}, "b": {"x": LONG}}
 
 
 @pytest.mark.parametrize(

@@ -103,17 +103,17 @@ def column_ranges(catalog: Catalog, column: Column) -> ColumnRanges | None:
     """The ranges of a column, named and typed as the query has it; None if nothing is known of it in this catalog."""
     known = _KNOWN.setdefault(catalog, {})
     if column not in known:
-        known[column] = _found(catalog, column)
+        known[column] = _merge_sources(catalog, column)
     return known[column]
 
 
-def _found(catalog: Catalog, column: Column) -> ColumnRanges | None:
+def _merge_sources(catalog: Catalog, column: Column) -> ColumnRanges | None:
     sources = list(_sources(catalog, column))
     if not sources:
         return None
     ranges = sources[0]
     for other in sources[1:]:
-        ranges = _completed(ranges, other)
+        ranges = _fill_unknown(ranges, other)
     may_be_null = np.ones(catalog.blocks, dtype=np.bool_)
     for synopsis in catalog.synopses:
         answer = synopsis.can_satisfy(Null(column))
@@ -143,7 +143,7 @@ def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
                 yield zone_ranges(zones.take(synopsis.codes[column.name]))
 
 
-def _completed(ranges: BlockRanges, other: BlockRanges) -> BlockRanges:
+def _fill_unknown(ranges: BlockRanges, other: BlockRanges) -> BlockRanges:
     """The ranges, with those of another synopsis for blocks of which they know nothing, if both speak in one coding."""
     block = np.flatnonzero(ranges.unknown & (np.diff(other.begins) == 1))
     at = ranges.begins[block]

@@ -81,7 +81,7 @@ class Source:
 
 def join_graph(query: Query, movement: bool = True) -> JoinGraph:
     """The join graph of a query; without ``movement``, of its maximal parts of selections and joins alone."""
-    builder = _Builder(movement, set(_compared(query)))
+    builder = _Builder(movement, set(_compared_columns(query)))
     for plan in query.plans:
         builder.visit(plan, blocked=False)
     links = dict.fromkeys(link for link in builder.links if not builder.nodes[link.target].blocked)
@@ -103,7 +103,7 @@ class Condition(NamedTuple):
         return Condition(self.op.flipped, self.right, self.left)
 
 
-def _compared(query: Query) -> Iterator[str]:
+def _compared_columns(query: Query) -> Iterator[str]:
     """The numbers of the columns that may matter: compared with each other, or put into a union."""
     for plan in query.plans:
         for operator in walk(plan):
@@ -154,12 +154,12 @@ class _Builder:
         below = [self.visit(child, blocked) for child in children(operator)]
         match operator:
             case Filter():
-                self.filtered(operator, below[0])
+                self.visit_filter(operator, below[0])
                 return below[0]
             case Project():
                 return below[0]
             case Join():
-                return self.joined(operator, below[0], below[1])
+                return self.visit_join(operator, below[0], below[1])
         if not self.movement:
             return {}
         match operator:
@@ -173,7 +173,7 @@ class _Builder:
             case Limit():
                 return {number: replace(source, down=False) for number, source in below[0].items()}
             case UnionAll():
-                return self.united(operator, below, blocked)
+                return self.visit_union(operator, below, blocked)
         return {}
 
     def add(self, node: GraphNode) -> int:
@@ -182,7 +182,7 @@ class _Builder:
 
     # ---- conditions
 
-    def joined(self, join: Join, left: Columns, right: Columns) -> Columns:
+    def visit_join(self, join: Join, left: Columns, right: Columns) -> Columns:
         for condition in _conditions(join):
             if _base(condition.left).name not in left:
                 condition = condition.flipped
@@ -201,7 +201,7 @@ class _Builder:
                 passed |= _pass_on(columns, preserved=side in join.type.above_holds)
         return passed
 
-    def filtered(self, operator: Filter, columns: Columns) -> None:
+    def visit_filter(self, operator: Filter, columns: Columns) -> None:
         for condition in _conditions(operator):
             a, b = columns.get(_base(condition.left).name), columns.get(_base(condition.right).name)
             if a is not None and b is not None and a.node != b.node:
@@ -209,9 +209,9 @@ class _Builder:
                 self.link(condition.flipped, b, a)
         if self.existence and self.movement:
             for part in conjuncts(operator.condition):
-                self.either_exists(list(opened(Or, part)), columns)
+                self.link_existence(list(opened(Or, part)), columns)
 
-    def either_exists(self, flags: list[Predicate], columns: Columns) -> None:
+    def link_existence(self, flags: list[Predicate], columns: Columns) -> None:
         """A condition that one of some existence joins found a match: their right sides together bound the left."""
         found = [self.existence.get(flag.name) for flag in flags if isinstance(flag, Column)]
         if len(found) < len(flags) or not all(found):
@@ -228,7 +228,7 @@ class _Builder:
             self.add(GraphNode(None, members={number.name: members}))
             self.link(Condition(op, number, left), Source(node, number), source)
 
-    def united(self, union: UnionAll, below: list[Columns], blocked: bool) -> Columns:
+    def visit_union(self, union: UnionAll, below: list[Columns], blocked: bool) -> Columns:
         node = len(self.nodes)
         self.add(GraphNode(None, blocked))
         members: dict[str, tuple[Link | None, ...]] = {}
@@ -245,7 +245,7 @@ class _Builder:
                     self.links.append(Link(node, member.comparand, Op.NULL_SAFE, source.node, member.source, down=True))
             members[column.name] = tuple(found)
         self.nodes[node] = GraphNode(None, blocked, members=members)
-        return {number: Source(node, Column(number, _typed(union, number))) for number in members}
+        return {number: Source(node, Column(number, _type_of(union, number))) for number in members}
 
     def member(self, source: Source, put: Compared, node: int, column: Column) -> Link | None:
         """What an input puts into a union's column, as a link that carries it there."""
@@ -275,5 +275,5 @@ def _comparand(operand: Compared, column: Column) -> Comparand:
     return Comparand(column, operand.type, operand.add if isinstance(operand, Shifted) else 0)
 
 
-def _typed(union: UnionAll, number: str) -> DataType:
+def _type_of(union: UnionAll, number: str) -> DataType:
     return next(column.type for column in union.columns if column.name == number)

@@ -25,14 +25,18 @@ class ScanFilter:
     """Why nothing may be skipped here although the scan could be pruned."""
 
 
+Known = tuple[tuple[Predicate, frozenset[str]], ...]
+"""Predicates that must hold, each with the numbers of the columns it is about."""
+
+
 def scan_filters(query: Query) -> list[ScanFilter]:
     """One entry per occurrence of a scan in the query and its subqueries, in plan order."""
-    return [found for plan in query.plans for found in _visit(plan, (), None)]
+    return [place for plan in query.plans for place in _visit(plan, (), None)]
 
 
-def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None) -> Iterator[ScanFilter]:
+def _visit(operator: Operator, known: Known, blocked: str | None) -> Iterator[ScanFilter]:
     if isinstance(operator, Scan):
-        yield ScanFilter(operator, () if blocked else tuple(_about(operator, known)), blocked)
+        yield ScanFilter(operator, () if blocked else _about(operator, known), blocked)
         return
     if operator.random and blocked is None:
         blocked = (
@@ -40,11 +44,11 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
         )
     match operator:
         case Filter(condition=condition, child=child):
-            yield from _visit(child, (*known, *conjuncts(condition)), blocked)
+            yield from _visit(child, (*known, *_conjuncts(condition)), blocked)
         case Project(child=child):
             yield from _visit(child, known, blocked)
         case Join(type=kind, left=left, right=right, condition=condition):
-            own = tuple(conjuncts(condition)) if condition is not None else ()
+            own = _conjuncts(condition) if condition is not None else ()
             for side, child in ((Sides.LEFT, left), (Sides.RIGHT, right)):
                 above = known if side in kind.above_holds else ()
                 yield from _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked)
@@ -55,10 +59,12 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
                 yield from _visit(child, (), blocked)
 
 
-def _about(scan: Scan, known: tuple[Predicate, ...]) -> Iterator[Predicate]:
+def _conjuncts(condition: Predicate) -> Known:
+    return tuple((part, frozenset(column.name for column in columns_of(part))) for part in conjuncts(condition))
+
+
+def _about(scan: Scan, known: Known) -> tuple[Predicate, ...]:
     """Those predicates that speak of this scan's columns alone, in the table's own names."""
     names = dict(scan.columns)
-    for predicate in dict.fromkeys(known):
-        columns = {column.name for column in columns_of(predicate)}
-        if columns and columns <= names.keys():
-            yield rename(predicate, names)
+    mine = dict.fromkeys(predicate for predicate, columns in known if columns and columns <= names.keys())
+    return tuple(rename(predicate, names) for predicate in mine)
