@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,14 @@ import numpy as np
 from bench.dips_tables import BlockTable
 from sidestep.predicate import And, DataType, normalize
 from sidestep.predicate.columns import columns_of
-from sidestep.prune import Query, scan_filters
+from sidestep.prune import Query, Scan, scan_filters
+from sidestep.prune.analysis import Settings, by_scan
+from sidestep.prune.decide import decide
 from sidestep.prune.dips.exchange import Exchange
-from sidestep.prune.dips.induced import Options, TableView, induced, join_columns
+from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
-from sidestep.synopsis import Mask, kept_blocks
+from sidestep.prune.dips.model import InducedOptions, TableView
+from sidestep.synopsis import Catalog, Mask, kept_blocks
 
 UNHURRIED = 60.0
 """Seconds: what is skipped must not depend on how busy the machine is."""
@@ -29,16 +32,20 @@ class Variant:
     """A way to derive predicates, from synopses of so many ranges."""
 
     ranges: int
-    options: Options
+    settings: Settings
+
+
+def _patiently(movement: bool = True, naive: bool = False) -> Settings:
+    return Settings(induced=InducedOptions(seconds=UNHURRIED, movement=movement, naive=naive))
 
 
 VARIANTS: Mapping[str, Variant] = {
-    PREDICATES: Variant(RANGES, Options(derive=False)),
-    "zone maps": Variant(1, Options(seconds=UNHURRIED)),
-    "range-sets of 4": Variant(4, Options(seconds=UNHURRIED)),
-    BEST: Variant(RANGES, Options(seconds=UNHURRIED)),
-    "without movement": Variant(RANGES, Options(seconds=UNHURRIED, movement=False)),
-    "fixpoint": Variant(RANGES, Options(seconds=UNHURRIED, naive=True)),
+    PREDICATES: Variant(RANGES, Settings().without("induced")),
+    "zone maps": Variant(1, _patiently()),
+    "range-sets of 4": Variant(4, _patiently()),
+    BEST: Variant(RANGES, _patiently()),
+    "without movement": Variant(RANGES, _patiently(movement=False)),
+    "fixpoint": Variant(RANGES, _patiently(naive=True)),
 }
 """The first knows the same as the fourth, and uses it for the query's own predicates alone. The last sends along every
 join, over and over, until a round removes nothing: it takes far more predicates than the schedule does."""
@@ -49,15 +56,32 @@ NAIVE = "naive schedule"
 Views = Mapping[str, TableView]
 
 
+@dataclass(frozen=True, slots=True)
+class CoveredWhole:
+    """Tables of which all blocks are known, by the keys of their scans."""
+
+    views: Views
+
+    def covers(self, scan: Scan) -> bool:
+        return scan.key in self.views
+
+    def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
+        return self.views[scan.key].catalogs
+
+    def complete(self, scans: Collection[Scan]) -> frozenset[str]:
+        return frozenset(scan.key for scan in scans)
+
+
 def input_cuts(query: Query, tables: Mapping[str, BlockTable], seed: int = 0) -> dict[str, float | None]:
     """The InputCut of a query over tables by name, for each variant; None where it provably has no result."""
     found: dict[str, float | None] = {}
     for name, variant in VARIANTS.items():
         views = views_of(query, tables, variant.ranges)
-        result = induced(query, views, variant.options)
-        found[name] = ratio(views, {key: masks[0] for key, masks in result.kept.items()})
+        analyzed, decision = decide(query, CoveredWhole(views), variant.settings)
+        found[name] = ratio(views, {key: masks[0] for key, masks in by_scan(analyzed, decision.kept).items()})
         if name == BEST:
-            found[NAIVE] = ratio(views, kept_naively(query, views, len(result.dips), seed))
+            sent = 0 if decision.induced is None else len(decision.induced.dips)
+            found[NAIVE] = ratio(views, kept_naively(query, views, sent, seed))
     return found
 
 
@@ -75,7 +99,7 @@ def columns_needed(query: Query) -> dict[str, dict[str, DataType]]:
     for place in scan_filters(query):
         used = needed.setdefault(place.scan.key, {})
         used |= {column.name: column.type for each in place.conjuncts for column in columns_of(each)}
-    for key, joined in join_columns(query).items():
+    for key, joined in join_columns(join_graph(query)).items():
         needed.setdefault(key, {}).update(joined)
     return needed
 
@@ -95,7 +119,7 @@ def kept_naively(query: Query, views: Views, count: int, seed: int) -> dict[str,
         keys[node] = place.scan.key
         static[node] = (kept_blocks(views[place.scan.key].catalogs[0], normalize(And(place.conjuncts))),)
     by_node = {node: views[key] for node, key in keys.items()}
-    exchange = Exchange(graph, by_node, static, Options(seconds=UNHURRIED))
+    exchange = Exchange(graph, by_node, static, InducedOptions(seconds=UNHURRIED))
     rng = np.random.default_rng(seed)
     for _ in range(100 * len(graph.links)):
         if len(exchange.dips) >= count:

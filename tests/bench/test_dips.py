@@ -21,8 +21,9 @@ from bench.tpch import make_tpch
 from sidestep.predicate import Column, Comparison, Op, normalize
 from sidestep.predicate.build import column, compare, is_not_null
 from sidestep.predicate.types import LONG
-from sidestep.prune import Filter, Join, JoinType, Query, Scan
+from sidestep.prune import Filter, Join, Query, Scan
 from sidestep.synopsis import kept_blocks
+from tests.prune.joins import INNER
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def test_a_query_is_eligible_if_a_filtered_table_is_joined_by_equality():
     right = Scan("r", "r", (), (("2", Column("b", LONG)),))
 
     def joined(condition, op=Op.EQ):
-        return Query((Join(JoinType.INNER, Filter(condition, left), right, Comparison(op, a, b)),))
+        return Query((Join(INNER, Filter(condition, left), right, Comparison(op, a, b)),))
 
     assert eligible(joined(compare(a, ">", 3)))
     assert not eligible(joined(is_not_null(a)))

@@ -1,9 +1,10 @@
-"""Random plans and tables for the tests of pruning, and what a plan means, row by row: slow and obvious."""
+"""Random plans and tables for the tests of pruning, what is decided about them, and what a plan means, row by row."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -17,26 +18,27 @@ from sidestep.prune import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
     Operator,
     Other,
     Project,
+    Query,
     Scan,
     Shifted,
     Union,
     Window,
 )
-from sidestep.prune.dips.model import TableView
+from sidestep.prune.analysis import Masks, Settings, StageReport, by_scan
+from sidestep.prune.decide import decide
+from sidestep.prune.dips.induced import Bound, Edge, Node
+from sidestep.prune.dips.model import Dip, InducedOptions, TableView
+from sidestep.prune.plan.algebra import Sides
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
+from tests.prune.joins import EXISTENCE, KINDS, Cell, Row, join_rows
 from tests.synopsis.stored import held
 
-Cell = int | bool | None
-Row = dict[str, Cell]
 Blocks = list[list[Row]]
-KINDS = tuple(kind for kind in JoinType if kind is not JoinType.OTHER)
-LEFT_ONLY = (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE)
 
 
 def scan(key: str, *numbers: int, names: str = "xyzuvw", type: DataType = INTEGER) -> Scan:
@@ -66,9 +68,10 @@ def outputs(operator: Operator) -> list[Column]:
         case Scan(columns=columns):
             return [Column(number, own.type) for number, own in columns]
         case Join(type=kind, left=left, right=right):
-            if kind is JoinType.EXISTENCE and operator.exists is not None:
+            if kind is EXISTENCE and operator.exists is not None:
                 return [*outputs(left), Column(operator.exists, BOOLEAN)]
-            return outputs(left) if kind in LEFT_ONLY else outputs(left) + outputs(right)
+            sides = ((Sides.LEFT, left), (Sides.RIGHT, right))
+            return [own for side, below in sides if side in kind.passes for own in outputs(below)]
         case Aggregate(groups=groups, child=child):
             return [found for found in outputs(child) if found.name in groups]
         case Union(columns=columns):
@@ -133,18 +136,8 @@ def _joined(join: Join, left: list[Row], right: list[Row]) -> list[Row]:
                 return False
         return join.condition is None or evaluate(join.condition, both) is True
 
-    if join.type is JoinType.EXISTENCE:
-        return [row | {join.exists or "exists": any(meets(row, other) for other in right)} for row in left]
-    if join.type in LEFT_ONLY:
-        return [row for row in left if any(meets(row, other) for other in right) == (join.type is JoinType.LEFT_SEMI)]
-    found = [a | b for a in left for b in right if meets(a, b)]
-    if join.type in (JoinType.LEFT_OUTER, JoinType.FULL_OUTER):
-        nothing: Row = {own.name: None for own in outputs(join.right)}
-        found += [a | nothing for a in left if not any(meets(a, b) for b in right)]
-    if join.type in (JoinType.RIGHT_OUTER, JoinType.FULL_OUTER):
-        nothing = {own.name: None for own in outputs(join.left)}
-        found += [nothing | b for b in right if not any(meets(a, b) for a in left)]
-    return found
+    own, other = ([column.name for column in outputs(side)] for side in (join.left, join.right))
+    return join_rows(join.type.name, left, right, meets, own, other, join.exists or "exists")
 
 
 def result(plans: Sequence[Operator], data: Mapping[str, list[Row]]) -> list[Counter[tuple[tuple[str, Cell], ...]]]:
@@ -209,6 +202,60 @@ def random_blocks(random: Random, names: Sequence[str], most: int = 5) -> Blocks
     return blocks
 
 
+# ---- what is decided
+
+
+@dataclass(frozen=True)
+class GivenTables:
+    """Tables by the keys of their scans."""
+
+    views: Mapping[str, TableView]
+
+    def covers(self, scan: Scan) -> bool:
+        return scan.key in self.views
+
+    def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
+        return self.views[scan.key].catalogs
+
+    def complete(self, scans: Collection[Scan]) -> frozenset[str]:
+        return frozenset(scan.key for scan in scans if self.views[scan.key].complete)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What is left of each scan, by key, and how that came to be."""
+
+    static: Mapping[str, Masks]
+    kept: Mapping[str, Masks]
+    bounds: Mapping[str, tuple[Bound, ...]]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    dips: tuple[Dip, ...]
+    stages: Mapping[str, StageReport]
+
+
+def prune(
+    query: Query,
+    views: Mapping[str, TableView],
+    options: InducedOptions | None = None,
+    off: Collection[str] = (),
+    in_full: bool = False,
+) -> Pruned:
+    """All stages over a query whose tables are these."""
+    settings = Settings(frozenset(off), options or InducedOptions(), in_full)
+    analyzed, decision = decide(query, GivenTables(views), settings)
+    induced = decision.induced
+    return Pruned(
+        by_scan(analyzed, decision.static),
+        by_scan(analyzed, decision.kept),
+        decision.bounds,
+        induced.nodes if induced else (),
+        induced.edges if induced else (),
+        induced.dips if induced else (),
+        {stage.name: stage for stage in decision.stages},
+    )
+
+
 # ---- random plans
 
 
@@ -260,7 +307,7 @@ class RandomPlans:
         if self.random.random() < 0.15 and first + second:
             parts.append(self.condition(first + second))
         condition = None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
-        exists = f"e{self.number()}" if kind is JoinType.EXISTENCE else None
+        exists = f"e{self.number()}" if kind is EXISTENCE else None
         alike = [(a, b) for a in first for b in second if a.type == b.type]
         shifted: tuple[tuple[Column | Shifted, Column | Shifted], ...] = ()
         if alike and self.random.random() < 0.1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sidestep.prune.explain.explanation import Explanation
 from sidestep.prune.plan.algebra import (
+    JOIN_TYPES,
+    UNKNOWN_JOIN,
     Aggregate,
     Filter,
     Join,
@@ -21,6 +23,8 @@ from sidestep.prune.plan.algebra import (
 from sidestep.prune.plan.static import ScanFilter, scan_filters
 
 __all__ = [
+    "JOIN_TYPES",
+    "UNKNOWN_JOIN",
     "Aggregate",
     "Explanation",
     "Filter",

@@ -1,4 +1,4 @@
-"""Ranges carried from one column to another that it is compared with never lose a value that has a partner."""
+"""Ranges carry_ranges from one column to another that it is compared with never lose a value that has a partner."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sidestep.predicate.types import (
     decimal_type,
     float32,
 )
-from sidestep.prune.dips.carry import Comparand, carried, carries, common_values, compacted
+from sidestep.prune.dips.carry import Comparand, carries, carry_ranges, compact, intersect
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Codes, Coding, byte_code, codes_of, float_codes, integer_codes, wide_code
 
@@ -117,20 +117,20 @@ def test_a_value_with_a_partner_in_the_ranges_is_in_what_is_carried(a, b, as_typ
         VALUES[b] | st.sampled_from([v for v in held if a == b] or [None]).filter(lambda v: v is not None)
     )
     assert carries(origin, op, target)
-    found = carried(around(held, first), first, origin, op, target, second)
+    found = carry_ranges(around(held, first), first, origin, op, target, second)
     comparison = Comparison(op, operand(left, as_type), operand(right, as_type))
     if found is not None and any(evaluate(comparison, {"l": value, "r": partner}) for value in held):
-        assert len(common_values(found, around([partner], second)))
+        assert len(intersect(found, around([partner], second)))
 
 
 @given(st.lists(VALUES[MONEY], min_size=1, max_size=4), VALUES[HUGE])
 def test_decimals_of_two_scales_are_compared_as_they_are(held, partner):
     origin, target = Comparand(Column("l", MONEY), MONEY), Comparand(Column("r", HUGE), HUGE)
-    found = carried(around(held, Coding(MONEY)), Coding(MONEY), origin, Op.EQ, target, Coding(HUGE))
+    found = carry_ranges(around(held, Coding(MONEY)), Coding(MONEY), origin, Op.EQ, target, Coding(HUGE))
     assert found is not None
     assert not carries(origin, Op.LE, target)
     if partner in held:
-        assert len(common_values(found, around([partner], Coding(HUGE))))
+        assert len(intersect(found, around([partner], Coding(HUGE))))
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_nan_finds_nan_and_zero_finds_minus_zero():
     held = codes_of(pa.array([math.nan, -0.0]), coding)
     assert held is not None
     ranges = joined(held, held)
-    found = carried(ranges, coding, side, Op.EQ, side, coding)
+    found = carry_ranges(ranges, coding, side, Op.EQ, side, coding)
     assert found is not None
     for value in (math.nan, 0.0, -0.0):
-        assert len(common_values(found, around([value], coding)))
-    assert not len(common_values(found, around([1.0], coding)))
-    assert not len(common_values(found, around([math.inf], coding)))
+        assert len(intersect(found, around([value], coding)))
+    assert not len(intersect(found, around([1.0], coding)))
+    assert not len(intersect(found, around([math.inf], coding)))
 
 
 ranges_of_codes = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6)), max_size=8).map(
@@ -169,12 +169,12 @@ def members(ranges: CodeRanges) -> set[int]:
 
 @given(ranges_of_codes, ranges_of_codes)
 def test_common_values_are_those_in_both(a, b):
-    assert members(common_values(a, b)) == members(a) & members(b)
+    assert members(intersect(a, b)) == members(a) & members(b)
 
 
 @given(ranges_of_codes, st.integers(1, 6))
 def test_compacting_keeps_all_values_and_closes_the_narrowest_gaps(ranges, most):
-    found = compacted(Coding(INTEGER), ranges, most)
+    found = compact(Coding(INTEGER), ranges, most)
     assert members(ranges) <= members(found)
     assert len(found) <= most
     gaps = sorted(low - high - 1 for (_, high), (low, _) in zip(list(ranges), list(ranges)[1:], strict=False))
@@ -193,17 +193,17 @@ def test_sums_with_a_constant_are_undone_even_if_they_wrap_around(held, partner,
     origin, target = Comparand(Column("l", INTEGER), INTEGER, add), Comparand(Column("r", INTEGER), INTEGER, other)
     assert carries(origin, Op.EQ, target)
     assert carries(origin, Op.LE, target) is (add == other == 0)
-    found = carried(around(held, coding), coding, origin, Op.EQ, target, coding)
+    found = carry_ranges(around(held, coding), coding, origin, Op.EQ, target, coding)
     partners = [wrapped(wrapped(value + add) - other) for value in held] + [partner]
     for one in partners:
         if found is not None and any(wrapped(value + add) == wrapped(one + other) for value in held):
-            assert len(common_values(found, around([one], coding)))
+            assert len(intersect(found, around([one], coding)))
 
 
 def test_a_constant_moves_the_ranges():
     coding = Coding(INTEGER)
     week, later = Comparand(Column("l", INTEGER), INTEGER), Comparand(Column("r", INTEGER), INTEGER, -53)
-    found = carried(around([100, 110], coding), coding, week, Op.EQ, later, coding)
+    found = carry_ranges(around([100, 110], coding), coding, week, Op.EQ, later, coding)
     assert found is not None
     assert members(found) == {153 + 2**63 + n for n in range(11)}
     assert not carries(Comparand(Column("l", INTEGER), LONG), Op.EQ, later)

@@ -12,17 +12,18 @@ from sidestep.predicate import Column, Op
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import INTEGER, STRING
-from sidestep.prune import Join, JoinType, Query, Scan
-from sidestep.prune.dips.carry import Comparand, carried
+from sidestep.prune import Join, Query, Scan
+from sidestep.prune.dips.carry import Comparand, carry_ranges
 from sidestep.prune.dips.column_ranges import EVERYTHING, ColumnRanges, column_ranges
-from sidestep.prune.dips.induced import Options, TableView, induced
+from sidestep.prune.dips.model import InducedOptions, TableView
 from sidestep.synopsis import Catalog, Synopsis, partition_values
 from sidestep.synopsis.bloom import BLOOM, BloomFilters
 from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM, GapHistograms
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
 from sidestep.synopsis.values.code_ranges import code_ranges
 from sidestep.synopsis.values.codes import codes_of
-from tests.prune.plans import equal
+from tests.prune.joins import INNER
+from tests.prune.plans import equal, prune
 from tests.synopsis.stored import held
 from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, zone_maps_of
 
@@ -110,7 +111,7 @@ def test_strings_with_different_prefixes_meet_by_value():
     assert len(left.coding.prefix) > 8
     side = Comparand(COLUMNS["text"], STRING)
     union = left.union(np.array([True, True]))
-    message = carried(union, left.coding, side, Op.EQ, side, right.coding)
+    message = carry_ranges(union, left.coding, side, Op.EQ, side, right.coding)
     assert message is not None
     assert right.meeting(message, False).nonzero()[0].tolist() == [2, 3]
 
@@ -128,7 +129,7 @@ def test_bloom_filters_receive():
     assert partner.synopses[1].can_satisfy(wanted) is not None
     a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
     views = {"a": TableView((point,), True), "b": TableView((partner,), True)}
-    found = induced(Query((Join(JoinType.INNER, a, b, equal(1, 11)),)), views, Options(seconds=60))
+    found = prune(Query((Join(INNER, a, b, equal(1, 11)),)), views, InducedOptions(seconds=60))
     assert found.kept["b"][0].tolist() == [False, True]
 
 
@@ -139,8 +140,8 @@ def test_a_scan_of_several_indexes_is_one_table():
         return catalog_of([[{"int": n}] for n in values], zone_maps_of([[{"int": n}] for n in values], ["int"]))
 
     a, b = (Scan(key, key, (), ((number, COLUMNS["int"]),)) for key, number in (("a", "1"), ("b", "11")))
-    query = Query((Join(JoinType.INNER, a, b, equal(1, 11)),))
+    query = Query((Join(INNER, a, b, equal(1, 11)),))
     views = {"a": TableView((catalog(1, 2), catalog(8, 9)), True), "b": TableView((catalog(1, 5, 9),), True)}
-    found = induced(query, views, Options(seconds=60))
+    found = prune(query, views, InducedOptions(seconds=60))
     assert found.kept["b"][0].tolist() == [True, False, True]
     assert [mask.tolist() for mask in found.kept["a"]] == [[True, False], [False, True]]

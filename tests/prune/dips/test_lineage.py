@@ -13,7 +13,6 @@ from sidestep.prune import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
     Operator,
     Other,
@@ -24,13 +23,15 @@ from sidestep.prune import (
     Union,
     Window,
 )
-from sidestep.prune.dips.induced import Options, induced, join_columns
+from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
-from tests.prune.plans import Blocks, column, equal, result, rows_of, scan, spans, viewed
+from sidestep.prune.dips.model import InducedOptions
+from tests.prune.joins import CROSS, EXISTENCE, FULL_OUTER, INNER, LEFT_ANTI, LEFT_OUTER, LEFT_SEMI, RIGHT_OUTER
+from tests.prune.plans import Blocks, column, equal, prune, result, rows_of, scan, spans, viewed
 
 A, B, C = scan("a", 1, 2), scan("b", 11, 12), scan("c", 21, 22)
 LOW, HIGH = (0, 3), (6, 9)
-PATIENT = Options(seconds=60)
+PATIENT = InducedOptions(seconds=60)
 DATA = {
     "a": spans(x=[LOW], y=[LOW]),
     "b": spans(x=[LOW, HIGH], y=[LOW, HIGH]),
@@ -38,9 +39,11 @@ DATA = {
 }
 
 
-def kept(plan: Operator, data: Mapping[str, Blocks] = DATA, options: Options | None = None) -> dict[str, list[int]]:
+def kept(
+    plan: Operator, data: Mapping[str, Blocks] = DATA, options: InducedOptions | None = None
+) -> dict[str, list[int]]:
     """The blocks that are left of each table; the result is checked to be the same without the others."""
-    found = induced(Query((plan,)), {key: viewed(blocks) for key, blocks in data.items()}, options or PATIENT)
+    found = prune(Query((plan,)), {key: viewed(blocks) for key, blocks in data.items()}, options or PATIENT)
     left = {key: masks[0].nonzero()[0].tolist() for key, masks in found.kept.items()}
     everything = {key: rows_of(blocks) for key, blocks in data.items()}
     pruned = {key: rows_of(data[key], masks[0]) for key, masks in found.kept.items()}
@@ -57,7 +60,7 @@ def wrongly_without(plan: Operator, key: str, block: int, data: Mapping[str, Blo
 
 def to_b(middle: Operator, number: int | str = 11) -> Operator:
     """A predicate comes from a, on the left of an inner join, and meets what is in the middle on the way to b."""
-    return Join(JoinType.INNER, A, middle, equal(1, number))
+    return Join(INNER, A, middle, equal(1, number))
 
 
 def test_rule_1_selections_pass():
@@ -75,7 +78,7 @@ def test_rule_2_a_column_that_was_made_anew_is_another_column():
 
 def test_rule_2_a_column_plus_a_constant_is_undone():
     later = Aggregate(frozenset({"11"}), B)
-    plan = Join(JoinType.INNER, A, later, shifted=((column(1), Shifted(column(11), -6)),))
+    plan = Join(INNER, A, later, shifted=((column(1), Shifted(column(11), -6)),))
     assert kept(plan)["b"] == [1]
     with pytest.raises(SidestepError, match="integer"):
         Shifted(column(1, STRING), 1)
@@ -92,7 +95,7 @@ def test_rule_3_other_columns_do_not_pass_a_group_by():
 
 
 def test_an_aggregate_without_groups_passes_nothing():
-    plan = Join(JoinType.CROSS, A, Aggregate(frozenset(), B, grouped=False))
+    plan = Join(CROSS, A, Aggregate(frozenset(), B, grouped=False))
     assert kept(plan)["b"] == [0, 1]
     assert wrongly_without(plan, "b", 1)
 
@@ -123,10 +126,10 @@ def test_rule_4_a_union_with_an_input_that_is_not_known_says_nothing():
 
 def test_rule_4_intersections_pass_both_ways_and_differences_from_left_to_right():
     other = DATA | {"a": spans(x=[LOW, HIGH], y=[LOW, HIGH]), "b": DATA["a"]}
-    intersect = Aggregate(frozenset({"1"}), Join(JoinType.LEFT_SEMI, A, B, equal(1, 11, Op.NULL_SAFE)))
+    intersect = Aggregate(frozenset({"1"}), Join(LEFT_SEMI, A, B, equal(1, 11, Op.NULL_SAFE)))
     assert kept(intersect)["b"] == [0]
     assert kept(intersect, other)["a"] == [0]
-    difference = Aggregate(frozenset({"1"}), Join(JoinType.LEFT_ANTI, A, B, equal(1, 11, Op.NULL_SAFE)))
+    difference = Aggregate(frozenset({"1"}), Join(LEFT_ANTI, A, B, equal(1, 11, Op.NULL_SAFE)))
     assert kept(difference)["b"] == [0]
     assert kept(difference, other)["a"] == [0, 1]
     assert wrongly_without(difference, "a", 1, other)
@@ -135,18 +138,18 @@ def test_rule_4_intersections_pass_both_ways_and_differences_from_left_to_right(
 @pytest.mark.parametrize(
     ("kind", "to_right", "to_left"),
     [
-        (JoinType.INNER, True, True),
-        (JoinType.CROSS, True, True),
-        (JoinType.LEFT_SEMI, True, True),
-        (JoinType.LEFT_OUTER, True, False),
-        (JoinType.RIGHT_OUTER, False, True),
-        (JoinType.FULL_OUTER, False, False),
-        (JoinType.LEFT_ANTI, True, False),
-        (JoinType.EXISTENCE, True, False),
+        (INNER, True, True),
+        (CROSS, True, True),
+        (LEFT_SEMI, True, True),
+        (LEFT_OUTER, True, False),
+        (RIGHT_OUTER, False, True),
+        (FULL_OUTER, False, False),
+        (LEFT_ANTI, True, False),
+        (EXISTENCE, True, False),
     ],
 )
 def test_rule_5_which_way_a_join_may_be_crossed(kind, to_right, to_left):
-    plan = Join(kind, A, B, equal(1, 11), exists="e" if kind is JoinType.EXISTENCE else None)
+    plan = Join(kind, A, B, equal(1, 11), exists="e" if kind is EXISTENCE else None)
     assert kept(plan)["b"] == ([0] if to_right else [0, 1])
     assert to_right or wrongly_without(plan, "b", 1)
     swapped = {"a": DATA["b"], "b": DATA["a"]}
@@ -157,12 +160,12 @@ def test_rule_5_which_way_a_join_may_be_crossed(kind, to_right, to_left):
 @pytest.mark.parametrize(
     ("kind", "to_left", "to_right"),
     [
-        (JoinType.INNER, True, True),
-        (JoinType.LEFT_OUTER, True, False),
-        (JoinType.RIGHT_OUTER, False, True),
-        (JoinType.FULL_OUTER, False, False),
-        (JoinType.LEFT_SEMI, True, False),
-        (JoinType.LEFT_ANTI, True, False),
+        (INNER, True, True),
+        (LEFT_OUTER, True, False),
+        (RIGHT_OUTER, False, True),
+        (FULL_OUTER, False, False),
+        (LEFT_SEMI, True, False),
+        (LEFT_ANTI, True, False),
     ],
 )
 def test_rule_6_which_input_of_a_join_a_predicate_from_above_reaches(kind, to_left, to_right):
@@ -170,7 +173,7 @@ def test_rule_6_which_input_of_a_join_a_predicate_from_above_reaches(kind, to_le
     data = DATA | {"b": spans(x=[LOW, HIGH], y=[(0, 9)] * 2), "c": spans(x=[LOW, HIGH], y=[(0, 9)] * 2)}
     below = Join(kind, B, C, equal(12, 22))
     assert kept(to_b(below, 11), data)["b"] == ([0] if to_left else [0, 1])
-    if kind not in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI):
+    if kind not in (LEFT_SEMI, LEFT_ANTI):
         assert kept(to_b(below, 21), data)["c"] == ([0] if to_right else [0, 1])
 
 
@@ -181,7 +184,7 @@ def test_rule_6_null_of_an_outer_join_is_a_partner_too():
         "b": spans(x=[(0, 9)], y=[LOW]),
         "c": DATA["c"],
     }
-    plan = Join(JoinType.INNER, A, Join(JoinType.LEFT_OUTER, B, C, equal(11, 21)), equal(1, 22, Op.NULL_SAFE))
+    plan = Join(INNER, A, Join(LEFT_OUTER, B, C, equal(11, 21)), equal(1, 22, Op.NULL_SAFE))
     assert kept(plan, data)["c"] == [0, 1]
     assert wrongly_without(plan, "c", 1, data)
 
@@ -192,7 +195,7 @@ def test_null_that_an_outer_join_adds_goes_along_where_it_may_match():
         "b": spans(x=[(7, 9)], y=[LOW]),
         "c": DATA["a"],
     }
-    plan = Join(JoinType.LEFT_SEMI, A, Join(JoinType.LEFT_OUTER, B, C, equal(11, 21)), equal(1, 21, Op.NULL_SAFE))
+    plan = Join(LEFT_SEMI, A, Join(LEFT_OUTER, B, C, equal(11, 21)), equal(1, 21, Op.NULL_SAFE))
     assert kept(plan, data)["a"] == [0]
     assert wrongly_without(plan, "a", 0, data)
 
@@ -210,7 +213,7 @@ def test_limits_let_nothing_down_but_values_up():
     plan = to_b(Limit(B))
     assert kept(plan, data)["b"] == [0, 1]
     assert wrongly_without(plan, "b", 0, data)
-    up = Join(JoinType.INNER, B, Limit(A), equal(11, 1))
+    up = Join(INNER, B, Limit(A), equal(11, 1))
     assert kept(up)["b"] == [0]
 
 
@@ -218,7 +221,7 @@ def test_what_is_not_known_lets_nothing_through():
     plan = to_b(Other("Anything", (B,)))
     assert kept(plan)["b"] == [0, 1]
     assert wrongly_without(to_b(Other("Anything", (B,))), "b", 0)
-    assert kept(Join(JoinType.INNER, B, Other("Anything", (A,)), equal(11, 1)))["b"] == [0, 1]
+    assert kept(Join(INNER, B, Other("Anything", (A,)), equal(11, 1)))["b"] == [0, 1]
 
 
 @pytest.mark.parametrize("above", [lambda p: Project(p, random=True), lambda p: Other("Sample", (p,))])
@@ -228,15 +231,15 @@ def test_under_a_random_function_or_a_sample_nothing_is_pruned(above):
 
 
 def test_values_come_out_from_under_a_random_function():
-    assert kept(Join(JoinType.INNER, B, Filter(equal(1, 2), A, random=True), equal(11, 1)))["b"] == [0]
+    assert kept(Join(INNER, B, Filter(equal(1, 2), A, random=True), equal(11, 1)))["b"] == [0]
 
 
 def test_a_condition_above_a_cross_join_is_a_join_too():
-    assert kept(Filter(equal(1, 11), Join(JoinType.CROSS, A, B)))["b"] == [0]
+    assert kept(Filter(equal(1, 11), Join(CROSS, A, B)))["b"] == [0]
 
 
 def test_without_movement_only_selections_and_joins_are_crossed():
-    still = Options(seconds=60, movement=False)
+    still = InducedOptions(seconds=60, movement=False)
     assert kept(to_b(Filter(equal(12, 12), Project(B))), options=still)["b"] == [0]
     for middle, number in (
         (Aggregate(frozenset({"11"}), B), 11),
@@ -250,14 +253,14 @@ def test_without_movement_only_selections_and_joins_are_crossed():
 
 
 def exists(flag: str, left: Operator, right: Scan, number: int) -> Operator:
-    return Join(JoinType.EXISTENCE, left, right, equal(1, number), exists=flag)
+    return Join(EXISTENCE, left, right, equal(1, number), exists=flag)
 
 
 def either(*flags: str) -> Predicate:
     return Or(tuple(Column(flag, BOOLEAN) for flag in flags))
 
 
-EXISTENCE = {
+FLAGGED = {
     "a": spans(x=[(0, 1), (4, 5), (8, 9)], y=[LOW] * 3),
     "b": spans(x=[(0, 1)], y=[LOW]),
     "c": spans(x=[(8, 9)], y=[LOW]),
@@ -266,15 +269,15 @@ EXISTENCE = {
 
 def test_one_of_two_that_must_exist_bounds_the_left_by_both_together():
     both = exists("f", exists("e", A, B, 11), C, 21)
-    assert kept(Filter(either("e", "f"), both), EXISTENCE)["a"] == [0, 2]
-    assert kept(Filter(Column("e", BOOLEAN), both), EXISTENCE)["a"] == [0]
+    assert kept(Filter(either("e", "f"), both), FLAGGED)["a"] == [0, 2]
+    assert kept(Filter(Column("e", BOOLEAN), both), FLAGGED)["a"] == [0]
 
 
 def test_an_existence_that_need_not_be_true_bounds_nothing():
     both = exists("f", exists("e", A, B, 11), C, 21)
     maybe = Or((Column("e", BOOLEAN), Comparison(Op.GE, column(1), column(2))))
-    assert kept(Filter(maybe, both), EXISTENCE)["a"] == [0, 1, 2]
-    assert kept(both, EXISTENCE)["a"] == [0, 1, 2]
+    assert kept(Filter(maybe, both), FLAGGED)["a"] == [0, 1, 2]
+    assert kept(both, FLAGGED)["a"] == [0, 1, 2]
 
 
 # ---- what is compared
@@ -282,8 +285,8 @@ def test_an_existence_that_need_not_be_true_bounds_nothing():
 
 def test_an_alias_with_a_cast_is_followed_through_the_cast():
     wide = scan("b", 11, 12, type=LONG)
-    plan = Join(JoinType.INNER, A, wide, Comparison(Op.EQ, Cast(column(1), LONG), column(11, LONG)))
-    assert join_columns(Query((plan,))) == {"a": {"x": INTEGER}, "b": {"x": LONG}}
+    plan = Join(INNER, A, wide, Comparison(Op.EQ, Cast(column(1), LONG), column(11, LONG)))
+    assert join_columns(join_graph(Query((plan,)))) == {"a": {"x": INTEGER}, "b": {"x": LONG}}
 
 
 @pytest.mark.parametrize(
@@ -298,19 +301,19 @@ def test_an_alias_with_a_cast_is_followed_through_the_cast():
     ids=["none", "expression", "or", "cast to text", "one side"],
 )
 def test_other_conditions_link_nothing(condition):
-    assert join_graph(Query((Join(JoinType.INNER, A, B, condition),))).links == ()
+    assert join_graph(Query((Join(INNER, A, B, condition),))).links == ()
 
 
 def test_bands_bound_the_other_side_by_the_least_or_greatest():
-    assert kept(Join(JoinType.INNER, A, B, equal(1, 11, Op.GE)))["b"] == [0]
+    assert kept(Join(INNER, A, B, equal(1, 11, Op.GE)))["b"] == [0]
     high = DATA | {"a": spans(x=[(7, 9)], y=[LOW])}
-    assert kept(Join(JoinType.INNER, A, B, equal(1, 11, Op.LE)), high)["b"] == [1]
-    assert kept(Join(JoinType.INNER, A, B, equal(1, 11, Op.GE)), high)["b"] == [0, 1]
+    assert kept(Join(INNER, A, B, equal(1, 11, Op.LE)), high)["b"] == [1]
+    assert kept(Join(INNER, A, B, equal(1, 11, Op.GE)), high)["b"] == [0, 1]
 
 
 def test_several_columns_are_a_conjunction():
     data = DATA | {"b": spans(x=[LOW, LOW, HIGH], y=[LOW, HIGH, LOW])}
-    assert kept(Join(JoinType.INNER, A, B, And((equal(1, 11), equal(2, 12)))), data)["b"] == [0]
+    assert kept(Join(INNER, A, B, And((equal(1, 11), equal(2, 12)))), data)["b"] == [0]
 
 
 # ---- equalities that follow from others
@@ -319,7 +322,7 @@ def test_several_columns_are_a_conjunction():
 def pairs(*conditions: tuple[int, int], op: Op = Op.EQ) -> set[tuple[int, int]]:
     """The tables that are linked if a, b and c are joined on these conditions."""
     joined = And(tuple(equal(x, y, op) for x, y in conditions))
-    plan = Filter(joined, Join(JoinType.CROSS, Join(JoinType.CROSS, A, B), C))
+    plan = Filter(joined, Join(CROSS, Join(CROSS, A, B), C))
     return {(link.origin, link.target) for link in join_graph(Query((plan,))).links}
 
 
@@ -330,6 +333,6 @@ def test_an_equality_that_follows_from_others_makes_no_cycle():
 
 def test_only_plain_equalities_in_both_directions_follow_from_each_other():
     assert len(pairs((1, 11), (11, 21), (1, 21), op=Op.LE)) == 6
-    outer = Join(JoinType.LEFT_OUTER, Join(JoinType.INNER, A, B, equal(1, 11)), C, And((equal(1, 21), equal(11, 21))))
+    outer = Join(LEFT_OUTER, Join(INNER, A, B, equal(1, 11)), C, And((equal(1, 21), equal(11, 21))))
     links = {(link.origin, link.target) for link in join_graph(Query((outer,))).links}
     assert links == {(0, 1), (1, 0), (0, 2), (1, 2)}

@@ -13,12 +13,23 @@ from sidestep.predicate import And, Column, Comparison, Literal, Op, Or, Predica
 from sidestep.predicate.nodes import IsNull, Not
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import BOOLEAN, INTEGER
-from sidestep.prune import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, scan_filters
-from sidestep.prune.plan.algebra import children, walk
+from sidestep.prune import UNKNOWN_JOIN, Filter, Join, Operator, Other, Project, Query, Scan, scan_filters
+from sidestep.prune.plan.algebra import Sides, children, walk
+from tests.prune.joins import (
+    CROSS,
+    EXISTENCE,
+    FULL_OUTER,
+    INNER,
+    KINDS,
+    LEFT_ANTI,
+    LEFT_OUTER,
+    LEFT_SEMI,
+    RIGHT_OUTER,
+    Row,
+    join_rows,
+)
 
-Rows = list[dict[str, int | bool | None]]
-KINDS = tuple(kind for kind in JoinType if kind is not JoinType.OTHER)
-LEFT_ONLY = (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE)
+Rows = list[Row]
 
 
 def table(number: int) -> Scan:
@@ -41,7 +52,7 @@ def equal(left: int, right: int) -> Predicate:
 def outputs(operator: Operator) -> list[str]:
     if isinstance(operator, Scan):
         return [number for number, _ in operator.columns]
-    if isinstance(operator, Join) and operator.type in LEFT_ONLY:
+    if isinstance(operator, Join) and Sides.RIGHT not in operator.type.passes:
         return outputs(operator.left)
     return [name for child in children(operator) for name in outputs(child)]
 
@@ -60,21 +71,10 @@ def run(operator: Operator, data: Mapping[str, Rows]) -> Rows:
 
 
 def joined(join: Join, left: Rows, right: Rows) -> Rows:
-    def meets(a: dict[str, int | bool | None], b: dict[str, int | bool | None]) -> bool:
+    def meets(a: Row, b: Row) -> bool:
         return join.condition is None or evaluate(join.condition, a | b) is True
 
-    if join.type is JoinType.EXISTENCE:
-        return [row | {"exists": any(meets(row, other) for other in right)} for row in left]
-    if join.type in LEFT_ONLY:
-        return [row for row in left if any(meets(row, other) for other in right) == (join.type is JoinType.LEFT_SEMI)]
-    found = [a | b for a in left for b in right if meets(a, b)]
-    if join.type in (JoinType.LEFT_OUTER, JoinType.FULL_OUTER):
-        nothing = dict.fromkeys(outputs(join.right))
-        found += [a | nothing for a in left if not any(meets(a, b) for b in right)]
-    if join.type in (JoinType.RIGHT_OUTER, JoinType.FULL_OUTER):
-        nothing = dict.fromkeys(outputs(join.left))
-        found += [nothing | b for b in right if not any(meets(a, b) for a in left)]
-    return found
+    return join_rows(join.type.name, left, right, meets, outputs(join.left), outputs(join.right))
 
 
 # ---- random plans
@@ -152,7 +152,7 @@ def test_every_small_join_keeps_its_result(kind):
         {"0": [{"0": v, "1": 0} for v in a], "1": [{"10": v, "11": 0} for v in b]} for a in subsets for b in subsets
     ]
     for own in (*on_left, *on_right):
-        for above in on_left if kind in LEFT_ONLY else on_left + on_right:
+        for above in on_left if Sides.RIGHT not in kind.passes else on_left + on_right:
             plan = Filter(above, Join(kind, table(0), table(1), And((equal(0, 10), own))))
             for rows in tables:
                 assert_same_without_the_rest(plan, rows)
@@ -169,15 +169,15 @@ def reached(plan: Operator) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("kind", "from_condition", "from_above"),
     [
-        (JoinType.INNER, (1, 1), (1, 1)),
-        (JoinType.CROSS, (1, 1), (1, 1)),
-        (JoinType.LEFT_OUTER, (0, 1), (1, 0)),
-        (JoinType.RIGHT_OUTER, (1, 0), (0, 1)),
-        (JoinType.FULL_OUTER, (0, 0), (0, 0)),
-        (JoinType.LEFT_SEMI, (1, 1), (1, 0)),
-        (JoinType.LEFT_ANTI, (0, 1), (1, 0)),
-        (JoinType.EXISTENCE, (0, 1), (1, 0)),
-        (JoinType.OTHER, (0, 0), (0, 0)),
+        (INNER, (1, 1), (1, 1)),
+        (CROSS, (1, 1), (1, 1)),
+        (LEFT_OUTER, (0, 1), (1, 0)),
+        (RIGHT_OUTER, (1, 0), (0, 1)),
+        (FULL_OUTER, (0, 0), (0, 0)),
+        (LEFT_SEMI, (1, 1), (1, 0)),
+        (LEFT_ANTI, (0, 1), (1, 0)),
+        (EXISTENCE, (0, 1), (1, 0)),
+        (UNKNOWN_JOIN, (0, 0), (0, 0)),
     ],
 )
 def test_what_passes_a_join(kind, from_condition, from_above):
@@ -205,7 +205,7 @@ def test_nothing_passes_an_operator_that_is_not_known():
         Other("Aggregate", (Filter(less(0, 5), table(0)),), random=True),
         Project(Filter(less(0, 5), table(0)), random=True),
         Filter(less(0, 5), table(0), random=True),
-        Join(JoinType.INNER, Filter(less(0, 5), table(0)), table(1), random=True),
+        Join(INNER, Filter(less(0, 5), table(0)), table(1), random=True),
     ],
 )
 def test_under_a_sample_or_a_random_function_nothing_is_pruned_and_it_is_said_why(plan):

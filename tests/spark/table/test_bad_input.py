@@ -16,6 +16,7 @@ import pytest
 
 import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.prune import analysis
 from sidestep.spark.jvm.bridge import check_session
 from sidestep.spark.rule import planner
 from tests.spark.tables import files_read, names, rows_of, set_age, settings, switched_off, write_file
@@ -320,5 +321,5 @@ def test_an_answer_that_makes_no_sense_is_ignored(spark, t, monkeypatch, answer)
 
 def test_an_error_in_explain_is_not_hidden_but_the_query_runs(spark, t, monkeypatch):
     with sidestep.enable(spark):
-        monkeypatch.setattr(planner, "normalize", lambda _: 1 / 0)
+        monkeypatch.setattr(analysis, "normalize", lambda _: 1 / 0)
         assert few(spark, t).count() == 5

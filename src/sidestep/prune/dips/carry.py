@@ -61,7 +61,7 @@ def carries(origin: Comparand, op: Op, target: Comparand) -> bool:
     return origin.keeps_order and target.keeps_order and (op not in BANDS or origin.type == target.type)
 
 
-def carried(
+def carry_ranges(
     ranges: CodeRanges, coding: Coding, origin: Comparand, op: Op, target: Comparand, into: Coding
 ) -> CodeRanges | None:
     """The codes of the target's column that satisfy ``origin op target`` for some value in the ranges, or a few more.
@@ -71,24 +71,24 @@ def carried(
     >>> a, b = Comparand(Column("a", INTEGER), LONG), Comparand(Column("b", LONG), LONG)
     >>> ends = integer_codes(np.array([3, 5]))
     >>> ranges = CodeRanges(ends[:1], ends[1:])
-    >>> [(low - 2**63, high - 2**63) for low, high in carried(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(LONG))]
+    >>> [(low - 2**63, high - 2**63) for low, high in carry_ranges(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(LONG))]
     [(3, 5)]
     >>> money = decimal_type(12, 2)
     >>> a, b = Comparand(Column("a", INTEGER), money), Comparand(Column("b", money), money)
-    >>> [(low - 2**63, high - 2**63) for low, high in carried(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(money))]
+    >>> [(low - 2**63, high - 2**63) for low, high in carry_ranges(ranges, Coding(INTEGER), a, Op.EQ, b, Coding(money))]
     [(300, 500)]
     """
     if not len(ranges):
         return NOTHING
     if origin.add or target.add:
-        return _moved(ranges, origin, target)
+        return _shift(ranges, origin, target)
     if not converts(coding, origin, target, into):
         if op in (Op.LT, Op.LE):
             return CodeRanges(ranges.lows[:1], np.array([GREATEST]))
         if op in (Op.GT, Op.GE):
             return CodeRanges(np.array([LEAST]), ranges.highs[-1:])
         return ranges
-    values = _forward(value_ranges(compacted(coding, ranges, MOST_CONVERTED), coding), origin.type)
+    values = _cast_forward(value_ranges(compact(coding, ranges, MOST_CONVERTED), coding), origin.type)
     if op in (Op.LT, Op.LE):
         first = values.intervals[0]
         values = IntervalSet(values.type, (Interval(first.low, None),))
@@ -101,7 +101,7 @@ def carried(
     return None if back is None else code_ranges(back, into)
 
 
-def _moved(ranges: CodeRanges, origin: Comparand, target: Comparand) -> CodeRanges | None:
+def _shift(ranges: CodeRanges, origin: Comparand, target: Comparand) -> CodeRanges | None:
     """Ranges of integers moved by a constant; None if a sum on the way would leave the type, and so might wrap."""
     least, greatest = integer_range(origin.type)
     low, high = (int(code) - 2**63 for code in (ranges.lows[0], ranges.highs[-1]))
@@ -119,18 +119,18 @@ def converts(coding: Coding, origin: Comparand, target: Comparand, into: Coding)
     return not (_same_codes(coding, into) and origin.keeps_values and target.keeps_values)
 
 
-def recoded(ranges: CodeRanges, coding: Coding, into: Coding) -> CodeRanges | None:
+def recode(ranges: CodeRanges, coding: Coding, into: Coding) -> CodeRanges | None:
     """Ranges of one column in another coding of it: blocks of one table may leave different prefixes out."""
     if coding == into:
         return ranges
-    return code_ranges(value_ranges(compacted(coding, ranges, MOST_CONVERTED), coding), into)
+    return code_ranges(value_ranges(compact(coding, ranges, MOST_CONVERTED), coding), into)
 
 
-def common_values(a: CodeRanges, b: CodeRanges) -> CodeRanges:
+def intersect(a: CodeRanges, b: CodeRanges) -> CodeRanges:
     """The codes in both.
 
     >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
-    >>> list(common_values(CodeRanges(u(1, 7), u(4, 9)), CodeRanges(u(0, 3, 8), u(1, 7, 20))))
+    >>> list(intersect(CodeRanges(u(1, 7), u(4, 9)), CodeRanges(u(0, 3, 8), u(1, 7, 20))))
     [(1, 1), (3, 4), (7, 7), (8, 9)]
     """
     first = np.searchsorted(b.highs, a.lows, side="left")
@@ -140,7 +140,7 @@ def common_values(a: CodeRanges, b: CodeRanges) -> CodeRanges:
     return CodeRanges(np.maximum(a.lows[of_a], b.lows[of_b]), np.minimum(a.highs[of_a], b.highs[of_b]))
 
 
-def compacted(coding: Coding, ranges: CodeRanges, most: int) -> CodeRanges:
+def compact(coding: Coding, ranges: CodeRanges, most: int) -> CodeRanges:
     """The ranges grown together across their narrowest gaps until at most so many are left (Lemma 1).
 
     Ranges with no code between them grow together in any case, which loses nothing.
@@ -171,7 +171,7 @@ def _same_codes(one: Coding, other: Coding) -> bool:
     return a == b or one.form is Form.FLOAT
 
 
-def _forward(ranges: IntervalSet, target: DataType) -> IntervalSet:
+def _cast_forward(ranges: IntervalSet, target: DataType) -> IntervalSet:
     """The images of values under a monotone cast. An end that is none stays none: more than needed, never less."""
     source = ranges.type
     if source == target:

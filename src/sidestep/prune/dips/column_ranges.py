@@ -104,11 +104,11 @@ def column_ranges(catalog: Catalog, column: Column) -> ColumnRanges | None:
     """The ranges of a column, named and typed as the query has it; None if nothing is known of it in this catalog."""
     known = _KNOWN.setdefault(catalog, {})
     if column not in known:
-        known[column] = _found(catalog, column)
+        known[column] = _merge_sources(catalog, column)
     return known[column]
 
 
-def _found(catalog: Catalog, column: Column) -> ColumnRanges | None:
+def _merge_sources(catalog: Catalog, column: Column) -> ColumnRanges | None:
     sources = list(_sources(catalog, column))
     if not sources:
         return None

@@ -2,17 +2,7 @@
 
 If one input of an inner join gives no row, neither does the join, and the other input need not be read: also where no
 condition links the two (a cross join), so that no data-induced predicate could say so.
-
-===================  ===================================  ============================
-join                 gives nothing if                     then irrelevant is
-===================  ===================================  ============================
-inner, cross, semi   one input does                       the other
-left outer, anti     the left input does                  the right
-right outer          the right input does                 the left
-existence            the left input does                  the right
-full outer           both do                              nothing more
-===================  ===================================  ============================
-
+Which joins an empty input makes empty is for :class:`~sidestep.prune.plan.algebra.JoinType` to say.
 A group-by of nothing is nothing, but an aggregate without groups gives one row for none.
 """
 
@@ -21,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sidestep.prune.plan.algebra import Aggregate, Join, JoinType, Operator, Other, Scan, Union, children
-from sidestep.prune.plan.static import BOTH
-
-_EITHER = BOTH | {JoinType.LEFT_SEMI}
-_LEFT = _EITHER | {JoinType.LEFT_OUTER, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
-"""Joins that an empty left input makes empty."""
-_RIGHT = _EITHER | {JoinType.RIGHT_OUTER}
-"""Joins that an empty right input makes empty."""
+from sidestep.prune.plan.algebra import Aggregate, Join, Operator, Other, Scan, Sides, Union, children
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +39,7 @@ def _part(operator: Operator, is_empty: Callable[[int], bool], counter: Iterator
 def _gives_nothing(operator: Operator, below: list[bool]) -> bool:
     match operator:
         case Join(type=kind):
-            left, right = below
-            return (
-                (left and kind in _LEFT)
-                or (right and kind in _RIGHT)
-                or (left and right and kind is JoinType.FULL_OUTER)
-            )
+            return kind.is_empty(*below)
         case Union():
             return all(below)
         case Aggregate(grouped=grouped):
@@ -77,7 +55,7 @@ def _unneeded(part: _Part, unneeded: bool) -> Iterator[int]:
     needless = [unneeded and not isinstance(part.operator, Other)] * len(part.below)
     if isinstance(part.operator, Join):
         left, right = part.below
-        needless[0] |= right.empty and part.operator.type in _RIGHT
-        needless[1] |= left.empty and part.operator.type in _LEFT
+        needless[0] |= right.empty and Sides.RIGHT in part.operator.type.emptied_by
+        needless[1] |= left.empty and Sides.LEFT in part.operator.type.emptied_by
     for child, without in zip(part.below, needless, strict=True):
         yield from _unneeded(child, without)

@@ -8,17 +8,17 @@ from time import thread_time
 import numpy as np
 
 from sidestep.predicate import Column, Op
-from sidestep.prune.dips.carry import MOST_CONVERTED, carried, common_values, compacted, converts, recoded
+from sidestep.prune.dips.carry import MOST_CONVERTED, carry_ranges, compact, converts, intersect, recode
 from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_ranges
 from sidestep.prune.dips.join_graph import JoinGraph, Link
-from sidestep.prune.dips.model import UNKNOWN, Dip, Options, TableView, Values
+from sidestep.prune.dips.model import UNKNOWN, Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import Step
 from sidestep.synopsis import Catalog, Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding
 
 OWN = -1
-"""Who asks for what the query's own predicates ask for."""
+"""In the place of an asking node: the query itself, whose predicates ask something of a column too."""
 
 
 class Exchange:
@@ -29,7 +29,7 @@ class Exchange:
         graph: JoinGraph,
         views: Mapping[int, TableView],
         kept: Mapping[int, Sequence[Mask]],
-        options: Options,
+        options: InducedOptions,
     ) -> None:
         self.graph = graph
         self.views = views
@@ -70,24 +70,27 @@ class Exchange:
         is_scan = self.graph.nodes[node].scan is not None
         known = self._held.get((node, column.name)) if is_scan else None
         if known is None or known[0] != self._changes[node]:
-            known = self._changes[node], self._blocks(node, column) if is_scan else self._members(node, column)
+            known = (
+                self._changes[node],
+                self._held_by_blocks(node, column) if is_scan else self._held_by_inputs(node, column),
+            )
             self._held[node, column.name] = known
         found = known[1]
         for asker, asked in self.asked.get((node, column.name), {}).items():
             if asker != reader or asker == OWN:
-                ranges = asked.ranges if found.says_nothing else common_values(found.ranges, asked.ranges)
+                ranges = asked.ranges if found.says_nothing else intersect(found.ranges, asked.ranges)
                 found = Values(ranges, found.nulls and asked.nulls)
         return found
 
-    def void(self, node: int) -> bool:
+    def is_void(self, node: int) -> bool:
         """Whether no row of a scan can matter: it keeps no block, or nothing satisfies what was asked of it."""
         view = self.views.get(node)
         if view is not None and view.complete and not any(mask.any() for mask in self.kept[node]):
             return True
         return node in self._impossible
 
-    def _blocks(self, node: int, column: Column) -> Values:
-        if self.void(node):
+    def _held_by_blocks(self, node: int, column: Column) -> Values:
+        if self.is_void(node):
             return Values(NOTHING, False)
         view = self.views.get(node)
         if view is None or not view.complete:
@@ -97,8 +100,8 @@ class Exchange:
         for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
             if not kept.any():
                 continue
-            known = self._known(node, column, catalog)
-            ranges = None if known is None else recoded(known.union(kept), known.coding, coding)
+            known = self._ranges(node, column, catalog)
+            ranges = None if known is None else recode(known.union(kept), known.coding, coding)
             if known is None or ranges is None:
                 return UNKNOWN
             if len(view.catalogs) == 1:
@@ -108,11 +111,11 @@ class Exchange:
             nulls = nulls or bool((known.may_be_null & kept).any())
         return Values(joined(np.concatenate(lows), np.concatenate(highs)), nulls)
 
-    def _members(self, node: int, column: Column) -> Values:
+    def _held_by_inputs(self, node: int, column: Column) -> Values:
         """What the inputs of a union put into a column together."""
         lows, highs, nulls = [NOTHING.lows], [NOTHING.highs], False
         for link in self.graph.nodes[node].members[column.name]:
-            found = None if link is None else self._carried(link, self.holds(link.origin, link.source.column))
+            found = None if link is None else self._carry(link, self.holds(link.origin, link.source.column))
             if found is None:
                 return UNKNOWN
             lows.append(found.ranges.lows)
@@ -125,20 +128,20 @@ class Exchange:
         known = self._codings.get((node, column.name))
         if known is None:
             view = self.views.get(node)
-            ranges = [self._known(node, column, catalog) for catalog in view.catalogs] if view is not None else []
+            ranges = [self._ranges(node, column, catalog) for catalog in view.catalogs] if view is not None else []
             codings = {found.coding for found in ranges if found is not None}
             known = codings.pop() if len(codings) == 1 else Coding(column.type)
             self._codings[node, column.name] = known
         return known
 
-    def _known(self, node: int, column: Column, catalog: Catalog) -> ColumnRanges | None:
+    def _ranges(self, node: int, column: Column, catalog: Catalog) -> ColumnRanges | None:
         return column_ranges(catalog, self.graph.table_column(node, column))
 
-    def _carried(self, link: Link, values: Values) -> Values | None:
+    def _carry(self, link: Link, values: Values) -> Values | None:
         if values.says_nothing:
             return None
         coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
-        ranges = carried(values.ranges, coding, link.source, link.op, link.comparand, into)
+        ranges = carry_ranges(values.ranges, coding, link.source, link.op, link.comparand, into)
         nulls = link.op is Op.NULL_SAFE and (values.nulls or link.null_added)
         return None if ranges is None else Values(ranges, nulls)
 
@@ -184,11 +187,11 @@ class Exchange:
             return
         values = self.holds(link.origin, link.source.column, link.target)
         coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
-        most = self.options.ranges
+        most = self.options.max_ranges
         if converts(coding, link.source, link.comparand, into):
             most = min(most, MOST_CONVERTED)
-        found, ranges = len(values.ranges), compacted(coding, values.ranges, most)
-        message = self._carried(link, Values(ranges, values.nulls))
+        found, ranges = len(values.ranges), compact(coding, values.ranges, most)
+        message = self._carry(link, Values(ranges, values.nulls))
         if message is None:
             return
         self.lossy = self.lossy or (found > most and len(ranges) == most)
@@ -220,9 +223,9 @@ class Exchange:
     def receive(self, node: int, column: Column, asked: Values, asker: int = OWN) -> int:
         """Ask something of a node's column; how many blocks that rules out (Satisfy)."""
         by_asker = self.asked.setdefault((node, column.name), {})
-        by_asker[asker] = _both(by_asker.get(asker), asked)
+        by_asker[asker] = _intersect(by_asker.get(asker), asked)
         bound = self.bounds.get((node, column.name))
-        asked = _both(bound, asked)
+        asked = _intersect(bound, asked)
         if bound is not None and asked.nulls == bound.nulls and _equal(asked.ranges, bound.ranges):
             return 0
         self.bounds[node, column.name] = asked
@@ -238,11 +241,11 @@ class Exchange:
         removed, coding = 0, self.coding(node, column)
         for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
             before = int(np.count_nonzero(kept))
-            known = self._known(node, column, catalog)
+            known = self._ranges(node, column, catalog)
             if asked.none:
                 kept[:] = False
             elif known is not None and before:
-                wanted = recoded(asked.ranges, coding, known.coding)
+                wanted = recode(asked.ranges, coding, known.coding)
                 if wanted is not None:
                     kept &= known.meeting(wanted, asked.nulls)
             removed += before - int(np.count_nonzero(kept))
@@ -258,8 +261,8 @@ class Exchange:
             self._changes[node] += removed > 0
 
 
-def _both(one: Values | None, other: Values) -> Values:
-    return other if one is None else Values(common_values(one.ranges, other.ranges), one.nulls and other.nulls)
+def _intersect(one: Values | None, other: Values) -> Values:
+    return other if one is None else Values(intersect(one.ranges, other.ranges), one.nulls and other.nulls)
 
 
 def _equal(a: CodeRanges, b: CodeRanges) -> bool:

@@ -9,7 +9,8 @@ Figure 1). In the paper's words::
     d_i→j   = DataPred(q_i, columns of i-j)   their ranges on the join columns, merged       (equation 2)
     q_j     = q_j and Satisfy(d_i→j)          blocks of the partner that meet them           (equation 3)
 
-**Contract.** :func:`induced` returns, for each scan, masks of the blocks that may matter. A block is left out only if
+**Contract.** :func:`induce` returns, for each place where a table is read, masks of the
+blocks that may matter. A block is left out only if
 it is proven that the query's result is the same without it, *whichever* of the other blocks that were left out are
 read after all (files are read whole, and one scan may be read at several places): each proof is of the form "this row
 has no partner among rows that matter", and fewer partners do not break it. Blocks of which nothing is known hold
@@ -30,25 +31,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from sidestep.predicate import HOLDS_ALWAYS, All, And, Column, DataType, Formula, IntervalSet, Within, normalize
-from sidestep.prune.dips.carry import compacted
+from sidestep.predicate import All, Column, Formula, IntervalSet, Within
+from sidestep.prune.dips.carry import compact
 from sidestep.prune.dips.emptiness import irrelevant_scans
 from sidestep.prune.dips.exchange import Exchange
 from sidestep.prune.dips.join_graph import JoinGraph
-from sidestep.prune.dips.lineage import join_graph
-from sidestep.prune.dips.model import Dip, Options, TableView, Values
+from sidestep.prune.dips.model import Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import graph_of, schedule
-from sidestep.prune.plan.algebra import Query, Scan
-from sidestep.prune.plan.static import scan_filters
-from sidestep.synopsis import Catalog, Mask, kept_blocks
+from sidestep.prune.plan.algebra import Scan
+from sidestep.synopsis import Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import Coding
-
-__all__ = ["Bound", "Dip", "Edge", "Induced", "Node", "Options", "TableView", "induced", "join_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +60,9 @@ class Bound:
     nulls: bool
     """Whether NULL may matter too."""
 
-    @property
-    def ranges(self) -> IntervalSet:
-        """The values that may matter, in at most twenty ranges: a condition is worked out for every row."""
-        return self.within(20)
-
-    def within(self, most: int) -> IntervalSet:
-        """The same, or a little more, in at most so many ranges."""
-        return value_ranges(compacted(self.coding, self.codes, most), self.coding)
+    def within(self, limit: int) -> IntervalSet:
+        """The values that may matter, or a few more, in at most ``limit`` ranges."""
+        return value_ranges(compact(self.coding, self.codes, limit), self.coding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,78 +91,73 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Induced:
-    """What a query need not read, and how that was found out."""
+    """What joins let a query skip, and how that was found out. Masks are by place, in the order of ``graph.scans``."""
 
-    static: Mapping[str, tuple[Mask, ...]]
-    """For each scan, by key, and each of its catalogs: the blocks that the query's own predicates leave."""
-    kept: Mapping[str, tuple[Mask, ...]]
-    """The blocks that may matter; those of a scan that is read at several places are those that matter at one."""
-    bounds: Mapping[str, tuple[Bound, ...]]
+    graph: JoinGraph
+    static: Sequence[Sequence[Mask]]
+    """The blocks that were kept before."""
+    kept: tuple[tuple[Mask, ...], ...]
+    """The blocks that may matter."""
+    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     """By key, for scans read at one place only."""
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-    dips: tuple[Dip, ...]
+    dips: tuple[Dip, ...] = ()
     """In the order they were derived."""
-    stopped: bool
+    stopped: bool = False
     """Whether the time budget ended the derivation."""
 
+    @cached_property
+    def removed(self) -> int:
+        """Blocks that were kept before and are no longer."""
+        return sum(_count(before) - _count(after) for before, after in zip(self.static, self.kept, strict=True))
 
-def join_columns(query: Query, options: Options | None = None) -> dict[str, dict[str, DataType]]:
-    """For each scan, by key, the columns along which predicates may come or go: what a catalog should hold of it."""
-    options = options or Options()
-    graph = join_graph(query, options.movement)
-    wanted: dict[str, dict[str, DataType]] = {}
-    for link in graph.links if options.derive else ():
-        for node, column in ((link.origin, link.source.column), (link.target, link.comparand.column)):
-            scan = graph.nodes[node].scan
-            if scan is not None:
-                found = graph.table_column(node, column)
-                wanted.setdefault(scan.key, {})[found.name] = found.type
-    return wanted
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        place_of = {node: place for place, node in enumerate(self.graph.scans)}
+        return tuple(self._node(number, place_of.get(number)) for number in range(len(self.graph.nodes)))
+
+    def _node(self, number: int, place: int | None) -> Node:
+        scan = self.graph.nodes[number].scan
+        if scan is None or place is None:
+            return Node(number, "union", None)
+        before, after = self.static[place], self.kept[place]
+        return Node(number, scan.name, scan, sum(map(len, before)), _count(before), _count(after))
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(_edges(self.graph))
 
 
-def induced(query: Query, tables: Mapping[str, TableView], options: Options | None = None) -> Induced:
-    """Prune the scans of a query by its own predicates and by those that its joins induce.
+def induce(
+    graph: JoinGraph,
+    views: Sequence[TableView | None],
+    formulas: Sequence[Formula],
+    kept: Sequence[Sequence[Mask]],
+    options: InducedOptions,
+) -> Induced:
+    """Prune the scans of a join graph by the predicates that its joins induce.
 
-    ``tables`` has what is known of each scan, by its key. A scan that is missing there is read whole, but passes on
-    what it is asked for.
+    For each place (of ``graph.scans``) there is what is known of its table, the query's own predicates, and the blocks
+    that are kept up to now. A table that nothing is known of is read whole, but passes on what it is asked for.
     """
-    options = options or Options()
-    graph = join_graph(query, options.movement)
-    places = [(node, scan_of(graph, node)) for node in graph.scans]
-    formulas = {
-        node: normalize(And(found.conjuncts)) for node, found in zip(graph.scans, scan_filters(query), strict=True)
-    }
-    views = {node: tables[scan.key] for node, scan in places if scan.key in tables}
-    static = {
-        node: tuple(_satisfying(catalog, formulas[node]) for catalog in view.catalogs) for node, view in views.items()
-    }
-    exchange = Exchange(graph, views, static, options)
-    if options.derive:
-        _exchange(exchange, formulas)
-    keys = {node: scan.key for node, scan in places}
+    known = {node: view for node, view in zip(graph.scans, views, strict=True) if view is not None}
+    masks = {node: own for node, own in zip(graph.scans, kept, strict=True) if node in known}
+    exchange = Exchange(graph, known, masks, options)
+    _run(exchange, dict(zip(graph.scans, formulas, strict=True)))
     return Induced(
-        static=_by_key(keys, static),
-        kept=_by_key(keys, exchange.kept),
-        bounds=_bounds(exchange, keys),
-        nodes=tuple(_nodes(exchange, static)),
-        edges=tuple(_edges(graph)),
+        graph=graph,
+        static=kept,
+        kept=tuple(tuple(exchange.kept.get(node, ())) for node in graph.scans),
+        bounds=_bounds(exchange),
         dips=tuple(exchange.dips),
         stopped=exchange.stopped,
     )
 
 
-def scan_of(graph: JoinGraph, node: int) -> Scan:
-    scan = graph.nodes[node].scan
-    assert scan is not None
-    return scan
+def _count(masks: Sequence[Mask]) -> int:
+    return sum(int(np.count_nonzero(mask)) for mask in masks)
 
 
-def _satisfying(catalog: Catalog, formula: Formula) -> Mask:
-    return np.ones(catalog.blocks, np.bool_) if formula == HOLDS_ALWAYS else kept_blocks(catalog, formula)
-
-
-def _exchange(exchange: Exchange, formulas: Mapping[int, Formula]) -> None:
+def _run(exchange: Exchange, formulas: Mapping[int, Formula]) -> None:
     """The query's own ranges first, then rounds of the schedule for as long as a further one may prune more."""
     graph, options = exchange.graph, exchange.options
     for column, node in dict.fromkeys((link.source.column, link.origin) for link in graph.links):
@@ -205,7 +193,7 @@ def _start(exchange: Exchange, node: int, column: Column, formula: Formula) -> N
 def _drop_irrelevant(exchange: Exchange) -> bool:
     """Remove the blocks of scans that an empty input elsewhere makes irrelevant; whether there were any."""
     graph, before = exchange.graph, exchange.removed
-    void = {node for node in graph.scans if exchange.void(node)}
+    void = {node for node in graph.scans if exchange.is_void(node)}
     if void:
         for place in irrelevant_scans(graph.plans, lambda place: graph.scans[place] in void):
             if not graph.nodes[graph.scans[place]].blocked:
@@ -213,33 +201,15 @@ def _drop_irrelevant(exchange: Exchange) -> bool:
     return exchange.removed > before
 
 
-def _by_key(keys: Mapping[int, str], masks: Mapping[int, Sequence[Mask]]) -> dict[str, tuple[Mask, ...]]:
-    """The masks of all places of each scan, put together: a block matters if it does at one of them."""
-    found: dict[str, tuple[Mask, ...]] = {}
-    for node, own in masks.items():
-        known = found.get(keys[node])
-        found[keys[node]] = tuple(own) if known is None else tuple(a | b for a, b in zip(known, own, strict=True))
-    return found
-
-
-def _bounds(exchange: Exchange, keys: Mapping[int, str]) -> dict[str, tuple[Bound, ...]]:
-    times, found = Counter(keys.values()), dict[str, list[Bound]]()
+def _bounds(exchange: Exchange) -> dict[str, tuple[Bound, ...]]:
+    keys = {node: scan.key for node, scan in exchange.graph.scans_by_node()}
+    times, bounds = Counter(keys.values()), dict[str, list[Bound]]()
     for node, column in dict.fromkeys((dip.target, dip.number) for dip in exchange.dips):
         if node in keys and times[keys[node]] == 1:
             values = exchange.bounds[node, column.name]
             own, coding = exchange.graph.table_column(node, column), exchange.coding(node, column)
-            found.setdefault(keys[node], []).append(Bound(own, values.ranges, coding, values.nulls))
-    return {key: tuple(bounds) for key, bounds in found.items()}
-
-
-def _nodes(exchange: Exchange, static: Mapping[int, Sequence[Mask]]) -> Iterator[Node]:
-    for number, node in enumerate(exchange.graph.nodes):
-        if node.scan is None:
-            yield Node(number, "union", None)
-        else:
-            before, after = static.get(number, ()), exchange.kept.get(number, ())
-            counts = [sum(int(np.count_nonzero(mask)) for mask in masks) for masks in (before, after)]
-            yield Node(number, node.scan.name, node.scan, sum(map(len, before)), counts[0], counts[1])
+            bounds.setdefault(keys[node], []).append(Bound(own, values.ranges, coding, values.nulls))
+    return {key: tuple(own) for key, own in bounds.items()}
 
 
 def _edges(graph: JoinGraph) -> Iterator[Edge]:

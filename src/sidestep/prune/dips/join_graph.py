@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sidestep.predicate import Column, Op
+from sidestep.predicate import Column, DataType, Op
 from sidestep.prune.dips.carry import Comparand
 from sidestep.prune.plan.algebra import Operator, Scan
 
@@ -51,6 +51,24 @@ class JoinGraph:
     def table_column(self, node: int, column: Column) -> Column:
         """A node's column by the name that its table has for it."""
         return self.nodes[node].columns.get(column.name, column)
+
+    def scans_by_node(self) -> Iterator[tuple[int, Scan]]:
+        for node in self.scans:
+            scan = self.nodes[node].scan
+            if scan is not None:
+                yield node, scan
+
+
+def join_columns(graph: JoinGraph) -> dict[str, dict[str, DataType]]:
+    """For each scan, by key, the columns along which predicates may come or go: what a catalog should hold of it."""
+    columns: dict[str, dict[str, DataType]] = {}
+    for link in graph.links:
+        for node, column in ((link.origin, link.source.column), (link.target, link.comparand.column)):
+            scan = graph.nodes[node].scan
+            if scan is not None:
+                own = graph.table_column(node, column)
+                columns.setdefault(scan.key, {})[own.name] = own.type
+    return columns
 
 
 def without_redundant(links: Sequence[Link]) -> Iterator[Link]:

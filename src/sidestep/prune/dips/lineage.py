@@ -37,7 +37,7 @@ directed links along which predicates may be sent, however many operators lie be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -49,7 +49,6 @@ from sidestep.prune.plan.algebra import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
     Operator,
     Other,
@@ -57,12 +56,12 @@ from sidestep.prune.plan.algebra import (
     Query,
     Scan,
     Shifted,
+    Sides,
     Window,
     children,
     walk,
 )
 from sidestep.prune.plan.algebra import Union as UnionAll
-from sidestep.prune.plan.static import ABOVE_HOLDS_LEFT, ABOVE_HOLDS_RIGHT, CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
 
 _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 
@@ -82,7 +81,7 @@ class Source:
 
 def join_graph(query: Query, movement: bool = True) -> JoinGraph:
     """The join graph of a query; without ``movement``, of its maximal parts of selections and joins alone."""
-    builder = _Builder(movement, set(_compared(query)))
+    builder = _Builder(movement, set(_compared_columns(query)))
     for plan in query.plans:
         builder.visit(plan, blocked=False)
     links = dict.fromkeys(link for link in builder.links if not builder.nodes[link.target].blocked)
@@ -104,7 +103,7 @@ class Condition(NamedTuple):
         return Condition(self.op.flipped, self.right, self.left)
 
 
-def _compared(query: Query) -> Iterator[str]:
+def _compared_columns(query: Query) -> Iterator[str]:
     """The numbers of the columns that may matter: compared with each other, or put into a union."""
     for plan in query.plans:
         for operator in walk(plan):
@@ -155,12 +154,12 @@ class _Builder:
         below = [self.visit(child, blocked) for child in children(operator)]
         match operator:
             case Filter():
-                self.filtered(operator, below[0])
+                self.visit_filter(operator, below[0])
                 return below[0]
             case Project():
                 return below[0]
             case Join():
-                return self.joined(operator, below[0], below[1])
+                return self.visit_join(operator, below[0], below[1])
         if not self.movement:
             return {}
         match operator:
@@ -174,7 +173,7 @@ class _Builder:
             case Limit():
                 return {number: replace(source, down=False) for number, source in below[0].items()}
             case UnionAll():
-                return self.united(operator, below, blocked)
+                return self.visit_union(operator, below, blocked)
         return {}
 
     def add(self, node: GraphNode) -> int:
@@ -183,27 +182,26 @@ class _Builder:
 
     # ---- conditions
 
-    def joined(self, join: Join, left: Columns, right: Columns) -> Columns:
+    def visit_join(self, join: Join, left: Columns, right: Columns) -> Columns:
         for condition in _conditions(join):
             if _base(condition.left).name not in left:
                 condition = condition.flipped
             a, b = left.get(_base(condition.left).name), right.get(_base(condition.right).name)
             if a is None or b is None:
                 continue
-            if join.type in CONDITION_HOLDS_RIGHT:
+            if Sides.RIGHT in join.type.condition_holds:
                 self.link(condition, a, b)
-            if join.type in CONDITION_HOLDS_LEFT:
+            if Sides.LEFT in join.type.condition_holds:
                 self.link(condition.flipped, b, a)
             if join.exists is not None:
                 self.existence.setdefault(join.exists, []).append((condition, b))
-        if join.type is JoinType.OTHER:
-            return {}
-        passed = dict(_passing(left, join.type in ABOVE_HOLDS_LEFT))
-        if join.type not in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE):
-            passed |= dict(_passing(right, join.type in ABOVE_HOLDS_RIGHT))
+        passed: Columns = {}
+        for side, columns in ((Sides.LEFT, left), (Sides.RIGHT, right)) if join.type.made_of_inputs else ():
+            if side in join.type.passes:
+                passed |= _pass_on(columns, preserved=side in join.type.above_holds)
         return passed
 
-    def filtered(self, operator: Filter, columns: Columns) -> None:
+    def visit_filter(self, operator: Filter, columns: Columns) -> None:
         for condition in _conditions(operator):
             a, b = columns.get(_base(condition.left).name), columns.get(_base(condition.right).name)
             if a is not None and b is not None and a.node != b.node:
@@ -211,9 +209,9 @@ class _Builder:
                 self.link(condition.flipped, b, a)
         if self.existence and self.movement:
             for part in conjuncts(operator.condition):
-                self.either_exists(list(opened(Or, part)), columns)
+                self.link_existence(list(opened(Or, part)), columns)
 
-    def either_exists(self, flags: list[Predicate], columns: Columns) -> None:
+    def link_existence(self, flags: list[Predicate], columns: Columns) -> None:
         """A condition that one of some existence joins found a match: their right sides together bound the left."""
         found = [self.existence.get(flag.name) for flag in flags if isinstance(flag, Column)]
         if len(found) < len(flags) or not all(found):
@@ -230,7 +228,7 @@ class _Builder:
             self.add(GraphNode(None, members={number.name: members}))
             self.link(Condition(op, number, left), Source(node, number), source)
 
-    def united(self, union: UnionAll, below: list[Columns], blocked: bool) -> Columns:
+    def visit_union(self, union: UnionAll, below: list[Columns], blocked: bool) -> Columns:
         node = len(self.nodes)
         self.add(GraphNode(None, blocked))
         members: dict[str, tuple[Link | None, ...]] = {}
@@ -247,7 +245,7 @@ class _Builder:
                     self.links.append(Link(node, member.comparand, Op.NULL_SAFE, source.node, member.source, down=True))
             members[column.name] = tuple(found)
         self.nodes[node] = GraphNode(None, blocked, members=members)
-        return {number: Source(node, Column(number, _typed(union, number))) for number in members}
+        return {number: Source(node, Column(number, _type_of(union, number))) for number in members}
 
     def member(self, source: Source, put: Compared, node: int, column: Column) -> Link | None:
         """What an input puts into a union's column, as a link that carries it there."""
@@ -266,15 +264,16 @@ class _Builder:
             self.links.append(Link(origin.node, a, condition.op, target.node, b, origin.null_added))
 
 
-def _passing(columns: Columns, preserved: bool) -> Iterable[tuple[str, Source]]:
+def _pass_on(columns: Columns, preserved: bool) -> Columns:
     """Columns as a join passes them on: those of an input that is not preserved may be NULL beyond it."""
-    for number, source in columns.items():
-        yield number, source if preserved else replace(source, null_added=True, down=False)
+    if preserved:
+        return columns
+    return {number: replace(source, null_added=True, down=False) for number, source in columns.items()}
 
 
 def _comparand(operand: Compared, column: Column) -> Comparand:
     return Comparand(column, operand.type, operand.add if isinstance(operand, Shifted) else 0)
 
 
-def _typed(union: UnionAll, number: str) -> DataType:
+def _type_of(union: UnionAll, number: str) -> DataType:
     return next(column.type for column in union.columns if column.name == number)

@@ -23,27 +23,29 @@ class TableView:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class InducedOptions:
     """How far to go in deriving predicates, and which parts of the method to leave out."""
 
-    ranges: int = 4_000
-    """A predicate has at most so many ranges. Fewer cost more: what is lost takes further rounds to find again."""
     kappa: int = 5
-    """Exchanges inside a clique of a cyclic join graph."""
+    """Exchanges inside a clique of a cyclic join graph, at most."""
+    max_ranges: int = 4_000
+    """Ranges of a predicate, at most. Fewer cost more: what is lost takes further rounds to find again."""
     seconds: float = 0.05
-    """After so much computing time no further predicate is derived; what has been pruned by then stays pruned."""
+    """Computing time after which no further predicate is derived; what has been pruned by then stays pruned."""
     rounds: int = 10
-    """The schedule is repeated at most so often."""
+    """Times that the schedule is repeated, at most."""
     movement: bool = True
     """Whether predicates leave the part of the plan that consists of selections and joins alone."""
     naive: bool = False
     """Send along all links again and again instead of by the schedule, to compare with."""
-    derive: bool = True
-    """Whether to derive any predicates beyond the query's own."""
 
     def __post_init__(self) -> None:
-        if min(self.ranges, self.kappa, self.rounds) < 1 or self.seconds < 0:
-            raise SidestepError("A predicate needs at least one range, a schedule one round, and a budget some time.")
+        for name, least in (("kappa", 1), ("max_ranges", 1), ("rounds", 1), ("seconds", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+                raise SidestepError(f"{name} must be a number of at least {least}, not {value!r}.")
+            if least == 1 and not isinstance(value, int):
+                raise SidestepError(f"{name} must be a whole number, not {value!r}.")
 
 
 @dataclass(frozen=True, eq=False)

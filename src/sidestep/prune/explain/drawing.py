@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from sidestep.prune.dips.induced import Dip, Edge, Induced, Node
+from sidestep.prune.dips.induced import Edge, Induced, Node
+from sidestep.prune.dips.model import Dip
 
 WIDTH, HEIGHT = 760, 90
 """Of the picture: its width, and the height that each row of tables takes."""
@@ -41,13 +42,13 @@ def dip_rows(induced: Induced) -> Iterator[tuple[str, str, str, str, int]]:
         yield (
             f"{name[dip.origin]}.{dip.origin_column.name}",
             f"{name[dip.target]}.{dip.column.name}",
-            said(dip),
+            describe_dip(dip),
             f"round {dip.round}, step {dip.step}",
             dip.removed,
         )
 
 
-def said(dip: Dip) -> str:
+def describe_dip(dip: Dip) -> str:
     """What a predicate says, in short: its ranges, or how many there are, and from how many they were compacted."""
     lost = f" (of {dip.found})" if dip.found > dip.count else ""
     if not dip.count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sidestep.prune.analysis import StageReport
 from sidestep.prune.dips.induced import Induced
 from sidestep.prune.explain.drawing import dip_rows, svg
 from sidestep.render import as_text, counted, size_text
@@ -107,6 +108,8 @@ class Explanation:
     """What went wrong last in the rule of this session, if anything did."""
     induced: Induced | None = None
     """The join graph and the predicates that joins induced."""
+    stages: tuple[StageReport, ...] = ()
+    """The stages of pruning in their order: how long each took, whether it stopped early or was switched off."""
 
     @property
     def svg(self) -> str:
@@ -119,6 +122,7 @@ class Explanation:
             "notes": list(self.notes),
             "problem": self.problem,
             "induced": [dict(zip(DIP_FIELDS, row, strict=True)) for row in self._dips()],
+            "stages": [asdict(stage) for stage in self.stages],
         }
 
     def _dips(self) -> list[tuple[str, str, str, str, int]]:
@@ -141,7 +145,7 @@ class Explanation:
             why.add_column("scan", overflow="fold")
             why.add_column("condition", overflow="fold")
             why.add_column("effect")
-            for label, scan in self._labelled():
+            for label, scan in self._labels():
                 reads.add_row(label, *(Text(text, "green" if less else "") for text, less in _shares(scan)))
                 for number, (condition, effect, skips) in enumerate(_effects(scan)):
                     style = "green" if skips else "dim"
@@ -153,6 +157,8 @@ class Explanation:
                 yield _dip_table(rows)
         else:
             yield Text("The query reads no files.")
+        if self.stages and self.scans:
+            yield Text(describe_stages(self.stages), style="dim")
         for remark in self._remarks():
             yield Text(remark, style="yellow")
 
@@ -160,11 +166,11 @@ class Explanation:
         parts = ["<div>"]
         if self.scans:
             reads = (
-                _html_row([label], [_html_share(*share) for share in _shares(scan)]) for label, scan in self._labelled()
+                _html_row([label], [_html_share(*share) for share in _shares(scan)]) for label, scan in self._labels()
             )
             why = (
                 _html_row(["" if number else label, condition], [_html_effect(effect, skips)])
-                for label, scan in self._labelled()
+                for label, scan in self._labels()
                 for number, (condition, effect, skips) in enumerate(_effects(scan))
             )
             parts.append(_html_table("What the query reads", ("scan", "files", "row groups", "rows", "bytes"), reads))
@@ -174,10 +180,12 @@ class Explanation:
                 parts += [_html_table(DIPS, DIP_FIELDS, cells), self.svg]
         else:
             parts.append("<p>The query reads no files.</p>")
+        if self.stages and self.scans:
+            parts.append(f"<p style='opacity:.7'>{escape(describe_stages(self.stages))}</p>")
         parts += [f"<p><b>{escape(remark)}</b></p>" for remark in self._remarks()]
         return "".join([*parts, "</div>"])
 
-    def _labelled(self) -> Iterator[tuple[str, ScanReport]]:
+    def _labels(self) -> Iterator[tuple[str, ScanReport]]:
         """The scans with names that tell them apart: a table that is read twice is numbered."""
         times, seen = Counter(scan.table for scan in self.scans), Counter[str]()
         for scan in self.scans:
@@ -188,6 +196,20 @@ class Explanation:
         yield from self.notes
         if self.problem:
             yield f"sidestep failed on an earlier query, which Spark then ran as usual: {self.problem}"
+
+
+def describe_stages(stages: Iterable[StageReport]) -> str:
+    """
+    >>> describe_stages([StageReport("static", 0.0012), StageReport("induced", 0.05, True)])
+    'stages: static 1.2 ms, induced 50.0 ms (stopped by its time budget)'
+    >>> describe_stages([StageReport("reuse", off=True)])
+    'stages: reuse off'
+    """
+    texts = []
+    for stage in stages:
+        stopped = " (stopped by its time budget)" if stage.stopped else ""
+        texts.append(f"{stage.name} off" if stage.off else f"{stage.name} {1000 * stage.seconds:.1f} ms{stopped}")
+    return f"stages: {', '.join(texts)}"
 
 
 def _dip_table(rows: Iterable[tuple[str, str, str, str, int]]) -> Table:

@@ -10,24 +10,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import Flag
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import Cast, Column, DataType, Predicate
 from sidestep.predicate.types import INTEGRAL
 
 
-class JoinType(Enum):
-    INNER = "inner"
-    CROSS = "cross"
-    LEFT_OUTER = "left outer"
-    RIGHT_OUTER = "right outer"
-    FULL_OUTER = "full outer"
-    LEFT_SEMI = "left semi"
-    LEFT_ANTI = "left anti"
-    EXISTENCE = "existence"
-    """A left semi join that keeps all left rows and adds whether there was a match."""
-    OTHER = "other"
+class Sides(Flag):
+    """Inputs of a join."""
+
+    NEITHER = 0
+    LEFT = 1
+    RIGHT = 2
+    BOTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JoinType:
+    """What a type of join does with its inputs: all that pruning need know of it.
+
+    A row of an input *matters* if the result would be another without it. A claim that is not made prunes less, and is
+    always sound.
+    """
+
+    name: str
+    """Spark's name for it."""
+    condition_holds: Sides = Sides.NEITHER
+    """The inputs whose rows cannot matter if they fail the join's condition, by themselves or for want of a partner."""
+    above_holds: Sides = Sides.NEITHER
+    """The inputs whose rows cannot matter if they fail a filter above the join: those it passes on just as they are.
+
+    A filter above an outer join says nothing of rows on the null-supplying side: ``WHERE r.x IS NULL`` is there to
+    find those without a match, and skipping blocks of ``r`` would invent more of them.
+    """
+    passes: Sides = Sides.BOTH
+    """The inputs whose columns are among those of the result."""
+    emptied_by: Sides = Sides.NEITHER
+    """The inputs which, being empty, make the result empty: then the other need not be read."""
+    made_of_inputs: bool = True
+    """Whether each row of the result is a row of one input or of both, with NULL for columns of the other: then values
+    can be followed through the join, and two empty inputs give an empty result."""
+
+    def is_empty(self, left: bool, right: bool) -> bool:
+        """Whether the result must be empty if these inputs are."""
+        if left and right:
+            return self.made_of_inputs
+        return (left and Sides.LEFT in self.emptied_by) or (right and Sides.RIGHT in self.emptied_by)
+
+
+_LEFT, _RIGHT, _BOTH = Sides.LEFT, Sides.RIGHT, Sides.BOTH
+_ROWS = (
+    JoinType("INNER", condition_holds=_BOTH, above_holds=_BOTH, emptied_by=_BOTH),
+    JoinType("CROSS", condition_holds=_BOTH, above_holds=_BOTH, emptied_by=_BOTH),
+    JoinType("LEFT OUTER", condition_holds=_RIGHT, above_holds=_LEFT, emptied_by=_LEFT),
+    JoinType("RIGHT OUTER", condition_holds=_LEFT, above_holds=_RIGHT, emptied_by=_RIGHT),
+    JoinType("FULL OUTER"),
+    JoinType("LEFT SEMI", condition_holds=_BOTH, above_holds=_LEFT, passes=_LEFT, emptied_by=_BOTH),
+    JoinType("LEFT ANTI", condition_holds=_RIGHT, above_holds=_LEFT, passes=_LEFT, emptied_by=_LEFT),
+    # Keeps all left rows, and adds a column that says whether there was a match.
+    JoinType("EXISTENCE", condition_holds=_RIGHT, above_holds=_LEFT, passes=_LEFT, emptied_by=_LEFT),
+)
+JOIN_TYPES = {row.name: row for row in _ROWS}
+"""Every type of join that predicates pass, by Spark's name. A new one is a row of this table."""
+
+UNKNOWN_JOIN = JoinType("unknown", made_of_inputs=False)
+"""Any other: nothing passes it."""
 
 
 @dataclass(frozen=True, slots=True)

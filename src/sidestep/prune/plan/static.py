@@ -2,22 +2,7 @@
 
 A row that a scan emits and that fails such a predicate cannot reach the result, so a block without a row that satisfies
 all of them need not be read. Spark has already pushed filters down as far as it can; what is left is to collect them,
-and to know where collecting must stop:
-
-===================  ===============================  ==========================
-join                 condition of the join holds for  filters above it hold for
-===================  ===============================  ==========================
-inner, cross         both sides                       both sides
-left outer           right (null-supplying) side      left (preserved) side
-right outer          left (null-supplying) side       right (preserved) side
-full outer           neither                          neither
-left semi            both sides                       left side
-left anti            right side                       left side
-existence            right side                       left side
-===================  ===============================  ==========================
-
-A filter above an outer join says nothing of rows on the null-supplying side: ``WHERE r.x IS NULL`` is there to find
-those without a match, and skipping blocks of ``r`` would invent more of them.
+and to know where collecting must stop: :class:`~sidestep.prune.plan.algebra.JoinType` says it for joins.
 """
 
 from __future__ import annotations
@@ -27,13 +12,7 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.plan.algebra import Filter, Join, JoinType, Operator, Other, Project, Query, Scan, children
-
-BOTH = frozenset({JoinType.INNER, JoinType.CROSS})
-CONDITION_HOLDS_LEFT = BOTH | {JoinType.RIGHT_OUTER, JoinType.LEFT_SEMI}
-CONDITION_HOLDS_RIGHT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
-ABOVE_HOLDS_LEFT = BOTH | {JoinType.LEFT_OUTER, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE}
-ABOVE_HOLDS_RIGHT = BOTH | {JoinType.RIGHT_OUTER}
+from sidestep.prune.plan.algebra import Filter, Join, Operator, Other, Project, Query, Scan, Sides, children
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +25,18 @@ class ScanFilter:
     """Why nothing may be skipped here although the scan could be pruned."""
 
 
+Known = tuple[tuple[Predicate, frozenset[str]], ...]
+"""Predicates that must hold, each with the numbers of the columns it is about."""
+
+
 def scan_filters(query: Query) -> list[ScanFilter]:
     """One entry per occurrence of a scan in the query and its subqueries, in plan order."""
-    return [found for plan in query.plans for found in _visit(plan, (), None)]
+    return [place for plan in query.plans for place in _visit(plan, (), None)]
 
 
-def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None) -> Iterator[ScanFilter]:
+def _visit(operator: Operator, known: Known, blocked: str | None) -> Iterator[ScanFilter]:
     if isinstance(operator, Scan):
-        yield ScanFilter(operator, () if blocked else tuple(_about(operator, known)), blocked)
+        yield ScanFilter(operator, () if blocked else _about(operator, known), blocked)
         return
     if operator.random and blocked is None:
         blocked = (
@@ -61,13 +44,14 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
         )
     match operator:
         case Filter(condition=condition, child=child):
-            yield from _visit(child, (*known, *conjuncts(condition)), blocked)
+            yield from _visit(child, (*known, *_conjuncts(condition)), blocked)
         case Project(child=child):
             yield from _visit(child, known, blocked)
         case Join(type=kind, left=left, right=right, condition=condition):
-            own = tuple(conjuncts(condition)) if condition is not None else ()
-            yield from _visit(left, _passing(kind, known, ABOVE_HOLDS_LEFT, own, CONDITION_HOLDS_LEFT), blocked)
-            yield from _visit(right, _passing(kind, known, ABOVE_HOLDS_RIGHT, own, CONDITION_HOLDS_RIGHT), blocked)
+            own = _conjuncts(condition) if condition is not None else ()
+            for side, child in ((Sides.LEFT, left), (Sides.RIGHT, right)):
+                above = known if side in kind.above_holds else ()
+                yield from _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked)
         case _:
             if isinstance(operator, Other) and operator.name == "Sample" and blocked is None:
                 blocked = "it is sampled, and a sample depends on the files read"
@@ -75,20 +59,12 @@ def _visit(operator: Operator, known: tuple[Predicate, ...], blocked: str | None
                 yield from _visit(child, (), blocked)
 
 
-def _passing(
-    kind: JoinType,
-    above: tuple[Predicate, ...],
-    above_holds: frozenset[JoinType],
-    own: tuple[Predicate, ...],
-    own_holds: frozenset[JoinType],
-) -> tuple[Predicate, ...]:
-    return (above if kind in above_holds else ()) + (own if kind in own_holds else ())
+def _conjuncts(condition: Predicate) -> Known:
+    return tuple((part, frozenset(column.name for column in columns_of(part))) for part in conjuncts(condition))
 
 
-def _about(scan: Scan, known: tuple[Predicate, ...]) -> Iterator[Predicate]:
+def _about(scan: Scan, known: Known) -> tuple[Predicate, ...]:
     """Those predicates that speak of this scan's columns alone, in the table's own names."""
     names = dict(scan.columns)
-    for predicate in dict.fromkeys(known):
-        columns = {column.name for column in columns_of(predicate)}
-        if columns and columns <= names.keys():
-            yield rename(predicate, names)
+    mine = dict.fromkeys(predicate for predicate, columns in known if columns and columns <= names.keys())
+    return tuple(rename(predicate, names) for predicate in mine)

@@ -37,7 +37,6 @@ from sidestep.prune import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
     Operator,
     Other,
@@ -48,17 +47,8 @@ from sidestep.prune import (
     Union,
     Window,
 )
+from sidestep.prune.plan.algebra import JOIN_TYPES, UNKNOWN_JOIN, Sides
 
-JOIN_TYPES = {
-    "INNER": JoinType.INNER,
-    "CROSS": JoinType.CROSS,
-    "LEFT OUTER": JoinType.LEFT_OUTER,
-    "RIGHT OUTER": JoinType.RIGHT_OUTER,
-    "FULL OUTER": JoinType.FULL_OUTER,
-    "LEFT SEMI": JoinType.LEFT_SEMI,
-    "LEFT ANTI": JoinType.LEFT_ANTI,
-    "EXISTENCE": JoinType.EXISTENCE,
-}
 MATCHES = {"prefix": MatchKind.PREFIX, "suffix": MatchKind.SUFFIX, "contains": MatchKind.CONTAINS}
 COMPARISONS = {op.value: op for op in Op}
 PASSING = frozenset(
@@ -154,11 +144,11 @@ class _Reader:
         return Other(name, tuple(below), random, node.get("reason"), node.get("about", ""))
 
     def _join(self, node: dict[str, Any], left: Operator, right: Operator, of_left: Scope, random: bool) -> Join:
-        kind = JOIN_TYPES.get(node["type"], JoinType.OTHER)
+        kind = JOIN_TYPES.get(node["type"], UNKNOWN_JOIN)
         condition = self.predicate(node["if"]) if "if" in node else None
         shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shifted(*each)) is not None)
         exists = node.get("exists")
-        if kind in (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI, JoinType.EXISTENCE):
+        if Sides.RIGHT not in kind.passes:
             self.scope = of_left
         if exists is not None:
             self.scope = {**self.scope, exists: Column(str(exists), BOOLEAN)}

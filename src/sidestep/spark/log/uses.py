@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sidestep.predicate import Cast, Column, Comparison, IsNull, Not, Op, Opaque, Predicate, conjuncts
 from sidestep.prune import Filter, Join, Query, Scan, ScanFilter, scan_filters
-from sidestep.prune.plan.algebra import walk
-from sidestep.prune.plan.static import CONDITION_HOLDS_LEFT, CONDITION_HOLDS_RIGHT
+from sidestep.prune.plan.algebra import Sides, walk
 from sidestep.workload.query import JoinUse, TableUse
 
 RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
@@ -128,8 +127,7 @@ def _dropping_nulls(left: Column, right: Column, operator: Join | Filter) -> Ite
         return
     ours = {number for plan in walk(operator.left) if isinstance(plan, Scan) for number, _ in plan.columns}
     for column in (left, right):
-        holds = CONDITION_HOLDS_LEFT if column.name in ours else CONDITION_HOLDS_RIGHT
-        if operator.type in holds:
+        if (Sides.LEFT if column.name in ours else Sides.RIGHT) in operator.type.condition_holds:
             yield column.name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from sidestep.prune.plan.algebra import Other, walk
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.rule.indexes import OpenIndex
-from sidestep.spark.rule.planner import Decisions, ScanDecision, asking
+from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
+from sidestep.spark.rule.settings import session_settings
 from sidestep.synopsis import Mask, explain_skips
 
 INDUCED = "induced predicate"
@@ -45,17 +47,17 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     scans = list(inspector.scans(execution.executedPlan()))
     if state is None or notes:
         return Explanation(tuple(_reports(inspector, None, parsed, scans, None)), tuple(notes))
-    decided = decisions_for(state, execution.optimizedPlan(), parsed)
-    reports = tuple(_reports(inspector, state, parsed, scans, decided))
-    return Explanation(reports, tuple(notes), state.last_problem, decided.induced)
+    planned = plan_query(state, execution.optimizedPlan(), parsed)
+    reports = tuple(_reports(inspector, state, parsed, scans, planned))
+    decision = planned.decision
+    return Explanation(reports, tuple(notes), state.last_problem, decision.induced, decision.stages)
 
 
-def decisions_for(state: Enabled, plan: Any, query: Query) -> Decisions:
+def plan_query(state: Enabled, plan: Any, query: Query) -> PlannedQuery:
     """What the rule decides about an optimized plan, which ``query`` describes."""
-    switched = str(state.spark.conf.get("spark.sidestep.induced", "true")).lower() == "true"
-    options = state.planner.options
-    options = options if switched else replace(options, derive=False)
-    return state.planner.decide(query, asking(lambda scans: str(state.rule.completeIn(plan, scans))), options)
+    settings = session_settings(str(state.rule.settings(plan)), state.planner.settings)
+    ask_complete = partial(state.rule.completeIn, plan)
+    return state.planner.decide(query, ask_complete, replace(settings, in_full=True))
 
 
 def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
@@ -66,7 +68,7 @@ def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
 
 
 def _reports(
-    inspector: Any, state: Enabled | None, query: Query, scans: list[Any], decided: Decisions | None
+    inspector: Any, state: Enabled | None, query: Query, scans: list[Any], planned: PlannedQuery | None
 ) -> Iterator[ScanReport]:
     filters: dict[str, list[ScanFilter]] = {}
     for found in scan_filters(query):
@@ -74,7 +76,7 @@ def _reports(
     for places in filters.values():
         scan = places[0].scan
         executed = _execution_of(inspector, scan, scans)
-        yield _report(inspector, state, places, executed, decided)
+        yield _report(inspector, state, places, executed, planned)
     for plan in query.plans:
         for operator in walk(plan):
             if isinstance(operator, Other) and operator.reason is not None:
@@ -95,11 +97,11 @@ def _execution_of(inspector: Any, scan: Scan, scans: list[Any]) -> Any:
 
 
 def _report(
-    inspector: Any, state: Enabled | None, places: list[ScanFilter], executed: Any, decided: Decisions | None
+    inspector: Any, state: Enabled | None, places: list[ScanFilter], executed: Any, planned: PlannedQuery | None
 ) -> ScanReport:
     scan = places[0].scan
     root = scan.roots[0] if scan.roots else ""
-    indexes = state.planner.covering(scan) if state is not None and scan.reason is None else []
+    indexes = planned.tables.indexes(scan) if planned is not None and scan.reason is None else []
     reason = scan.reason or next((place.blocked for place in places if place.blocked), None)
     if reason is None and state is not None and not indexes:
         reason = f"it is not indexed: sidestep.index(spark, {root!r})"
@@ -119,11 +121,11 @@ def _report(
     if listed[0] > selected[0]:
         gone, size = listed[0] - selected[0], listed[1] - selected[1]
         report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
-    mine = (found for found in decided.scans if found.scan.key == scan.key) if decided and reason is None else ()
-    decisions = {found.index.id: found for found in mine}
+    mine = planned.scans if planned is not None and reason is None else ()
+    decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
+    induced = planned.decision.induced if planned is not None else None
     for number, index in enumerate(indexes):
         of_listed, of_selected = (_bits(lines[4 + 2 * number + i], len(index.index.files)) for i in (0, 1))
-        induced = decided.induced if decided is not None else None
         report = _with_blocks(report, index, decisions.get(index.id), induced, of_listed, of_selected)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     if not filtered and reason is None:
@@ -175,7 +177,7 @@ def _with_blocks(
         files = before & decision.skipped_files
         reasons.append(
             Reason(
-                asked_by_joins(induced, decision.scan.key),
+                describe_induced(induced, decision.scan.key),
                 INDUCED,
                 int(files.sum()),
                 int(gone.sum()),
@@ -185,7 +187,7 @@ def _with_blocks(
     return report.with_reasons(*reasons)
 
 
-def asked_by_joins(induced: Induced, key: str) -> str:
+def describe_induced(induced: Induced, key: str) -> str:
     """Which columns of a scan other tables narrowed, and which tables those were."""
     name = labels(induced.nodes)
     mine = {node.id for node in induced.nodes if node.scan is not None and node.scan.key == key}

@@ -5,25 +5,25 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 
-from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, normalize
-from sidestep.predicate.columns import columns_of
-from sidestep.prune import Query, Scan, ScanFilter, scan_filters
+from sidestep.predicate import DataType, Formula
+from sidestep.prune import Query, Scan
+from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
-from sidestep.prune.dips.induced import Induced, Options, TableView, induced, join_columns
-from sidestep.prune.reuse import alike, kept_alike
+from sidestep.prune.decide import decide
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import packed_bits, packed_filter
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
+from sidestep.spark.rule.settings import session_settings
 from sidestep.synopsis import Catalog, Mask
 
 log = logging.getLogger("sidestep")
 
-Complete = Callable[[Mapping[str, Sequence[OpenIndex]]], frozenset[str]]
-"""Of some scans, by key, and the indexes that cover them: the keys of those all of whose files have a valid entry."""
+AskComplete = Callable[[str], str]
+"""Asks the JVM, which has the files: of lines that each name a scan and indexes, which are covered whole (1 or 0)."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,68 @@ class ScanDecision:
         return block_filter(self.catalog, self.kept, self.index.index.block_ids)
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """What was found out about a query."""
+class IndexedTables:
+    """The tables that one query reads, by the indexes of their folders; a folder is looked at once."""
 
-    scans: tuple[ScanDecision, ...]
-    induced: Induced
+    def __init__(self, indexes: Indexes | None, ask_complete: AskComplete | None) -> None:
+        self._indexes = indexes
+        self._ask_complete = ask_complete
+        self._of_roots: dict[tuple[str, ...], list[OpenIndex]] = {}
+
+    def indexes(self, scan: Scan) -> list[OpenIndex]:
+        """The distinct indexes of the folders that a scan reads."""
+        if self._indexes is None:
+            return []
+        if scan.roots not in self._of_roots:
+            self._of_roots[scan.roots] = self._indexes.find(scan.roots)
+        return self._of_roots[scan.roots]
+
+    def covers(self, scan: Scan) -> bool:
+        return bool(self.indexes(scan))
+
+    def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
+        return tuple(each.index.catalog(usable_columns(scan, each, columns)) for each in self.indexes(scan))
+
+    def complete(self, scans: Collection[Scan]) -> frozenset[str]:
+        """Without a JVM to ask, no table is known to be covered whole, and none induces anything."""
+        if self._ask_complete is None:
+            return frozenset()
+        lines = ("\t".join([scan.key, *(index.id for index in self.indexes(scan))]) for scan in scans)
+        reply = self._ask_complete("\n".join(lines))
+        return frozenset(scan.key for scan, said in zip(scans, reply, strict=False) if said == "1")
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """What was decided about a query, with the indexes that it was decided by."""
+
+    query: AnalyzedQuery
+    decision: Decision
+    tables: IndexedTables
+
+    @cached_property
+    def scans(self) -> tuple[ScanDecision, ...]:
+        """Each covered scan with each of its indexes."""
+        formulas: dict[str, tuple[Formula, ...]] = {}
+        for place, formula in zip(self.query.places, self.query.formulas, strict=True):
+            formulas[place.scan.key] = (*formulas.get(place.scan.key, ()), formula)
+        kept, static = (by_scan(self.query, masks) for masks in (self.decision.kept, self.decision.static))
+        return tuple(
+            ScanDecision(scan, index, catalog, formulas[key], before, after)
+            for key, catalogs in self.decision.catalogs.items()
+            for scan in (self.query.scans[key],)
+            for index, catalog, before, after in zip(
+                self.tables.indexes(scan), catalogs, static[key], kept[key], strict=True
+            )
+        )
 
 
 class Planner:
     """The Python end of the rule. ``apply`` is called by the JVM, from whichever thread plans a query."""
 
-    def __init__(self, indexes: Indexes | None = None, options: Options | None = None) -> None:
+    def __init__(self, indexes: Indexes | None = None, settings: Settings | None = None) -> None:
         self.indexes = indexes
-        self.options = options or Options()
+        self.settings = settings or Settings()
         self.complete: Callable[[str, str], str] = lambda number, scans: ""
         """Asks the JVM which scans of the plan of that number are covered whole."""
         self.last_problem = ""
@@ -72,7 +120,10 @@ class Planner:
         self._lock = threading.Lock()
 
     def apply(self, message: str) -> str:
-        """One message: a verb, a token and text, by lines. Text too long for one message comes in pieces."""
+        """One message: a verb, a token and text, by lines. Text too long for one message comes in pieces.
+
+        The verb of the last is ``plan``, a number, and the session's settings, separated by tabs.
+        """
         verb, token, text = message.split("\n", 2)
         with self._lock:
             if verb == "more":
@@ -81,88 +132,37 @@ class Planner:
                 return token
             pieces = self._pieces.pop(token, [])
         try:
-            kind, number = verb.split(" ")
-            options = self.options if kind == "plan" else replace(self.options, derive=False)
+            number, _, own = verb.removeprefix("plan\t").partition("\t")
             query = read_plan("".join([*pieces, text]))
-            decided = self.decide(query, asking(partial(self.complete, number)), options)
-            return "\n".join(_answers(decided))
+            settings = session_settings(own, self.settings)
+            return "\n".join(_answers(self.decide(query, partial(self.complete, number), settings)))
         except Exception as problem:
             self.last_problem = f"{type(problem).__name__}: {problem}"
             log.warning("sidestep left a query as it was: %s", self.last_problem, exc_info=True)
             return ""
 
-    def decide(self, query: Query, complete: Complete | None = None, options: Options | None = None) -> Decisions:
-        """Evaluate a query's predicates, and those that its joins induce, against the indexes that cover its tables.
-
-        Without ``complete``, no table is known to be covered whole, and none induces anything.
-        """
-        options = options or self.options
-        places: dict[str, list[ScanFilter]] = {}
-        for found in scan_filters(query):
-            places.setdefault(found.scan.key, []).append(found)
-        joined = join_columns(query, options) if options.derive else {}
-        formulas: dict[str, tuple[Formula, ...]] = {}
-        indexes: dict[str, list[OpenIndex]] = {}
-        for key, found_at in places.items():
-            scan = found_at[0].scan
-            formulas[key] = tuple(normalize(And(place.conjuncts)) for place in found_at)
-            if scan.reason is None and (key in joined or HOLDS_ALWAYS not in formulas[key]):
-                covering = self.covering(scan)
-                if covering:
-                    indexes[key] = covering
-        wanted = {key: covering for key, covering in indexes.items() if key in joined}
-        whole = complete(wanted) if complete is not None and len(wanted) > 1 else frozenset()
-        tables = {}
-        for key, covering in indexes.items():
-            used = {**_columns_used(places[key]), **joined.get(key, {})}
-            scan = places[key][0].scan
-            catalogs = tuple(each.index.catalog(usable_columns(scan, each, used)) for each in covering)
-            tables[key] = TableView(catalogs, key in whole)
-        result = induced(query, tables, options)
-        groups = alike(query)
-        if groups:
-            shared = {key for group in groups for key in group}
-            bounds = {key: bound for key, bound in result.bounds.items() if key not in shared}
-            result = replace(result, kept=kept_alike(result.kept, groups), bounds=bounds)
-        decided = [
-            ScanDecision(places[key][0].scan, index, catalog, formulas[key], static, kept)
-            for key, covering in indexes.items()
-            for index, catalog, static, kept in zip(
-                covering, tables[key].catalogs, result.static[key], result.kept[key], strict=True
-            )
-        ]
-        return Decisions(tuple(decided), result)
-
-    def covering(self, scan: Scan) -> list[OpenIndex]:
-        """The distinct indexes of the folders that a scan reads."""
-        return [] if self.indexes is None else self.indexes.find(scan.roots)
+    def decide(
+        self, query: Query, ask_complete: AskComplete | None = None, settings: Settings | None = None
+    ) -> PlannedQuery:
+        """Run the stages of pruning over a query, with the indexes that cover its tables."""
+        tables = IndexedTables(self.indexes, ask_complete)
+        return PlannedQuery(*decide(query, tables, settings or self.settings), tables)
 
     class Java:
         implements = ("java.util.function.Function",)
 
 
-def asking(jvm: Callable[[str], str]) -> Complete:
-    """Which scans are covered whole, as the JVM says: it has their files."""
-
-    def complete(scans: Mapping[str, Sequence[OpenIndex]]) -> frozenset[str]:
-        lines = ("\t".join([key, *(index.id for index in covering)]) for key, covering in scans.items())
-        reply = jvm("\n".join(lines))
-        return frozenset(key for key, said in zip(scans, reply, strict=False) if said == "1")
-
-    return complete
-
-
-def _answers(decided: Decisions) -> Iterator[str]:
+def _answers(planned: PlannedQuery) -> Iterator[str]:
     """For each scan with something to skip, a line: its key, then per index its id, skipped files, kept blocks."""
-    by_scan: dict[str, list[ScanDecision]] = {}
-    for decision in decided.scans:
-        by_scan.setdefault(decision.scan.key, []).append(decision)
-    for key, decisions in by_scan.items():
+    by_key: dict[str, list[ScanDecision]] = {}
+    for decision in planned.scans:
+        by_key.setdefault(decision.scan.key, []).append(decision)
+    for key, decisions in by_key.items():
         bound = ""
         if len(decisions) == 1 and decisions[0].block_filter is None:
             # Where blocks are told by their ids, nothing is left for a bound to do.
             only = decisions[0]
-            bound = worthwhile_bound(decided.induced.bounds.get(key, ()), only.catalog, only.static, only.kept)
+            bound = worthwhile_bound(planned.decision.bounds.get(key, ()), only.catalog, only.static, only.kept)
         parts = [key]
         for decision in decisions:
             skipped, blocks = decision.skipped_files, decision.block_filter
@@ -174,12 +174,8 @@ def _answers(decided: Decisions) -> Iterator[str]:
             yield f"bound\t{key}\t{bound}"
 
 
-def _columns_used(places: Iterable[ScanFilter]) -> dict[str, DataType]:
-    return {column.name: column.type for place in places for p in place.conjuncts for column in columns_of(p)}
-
-
-def usable_columns(scan: Scan, index: OpenIndex, used: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Those of the columns used that the index means as the query does.
+def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Those of the columns that the index means as the query does.
 
     A name may be a folder's in the index and a file's in the query (with another base path or recursive lookup), or the
     other way round: then the index speaks of something else. A catalog may map a partition to any folder, so folder
@@ -188,6 +184,6 @@ def usable_columns(scan: Scan, index: OpenIndex, used: Mapping[str, DataType]) -
     in_folders = index.index.partition_columns
     return {
         name: kind
-        for name, kind in used.items()
+        for name, kind in columns.items()
         if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and scan.table is not None)
     }

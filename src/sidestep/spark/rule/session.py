@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sidestep.prune.dips.induced import Options
+from sidestep.prune.analysis import Settings
+from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.log.recording import Recorder
 from sidestep.spark.rule.indexes import Indexes
@@ -23,13 +24,13 @@ class Enabled:
     """sidestep at work in one session; as a context manager, until the end of the block."""
 
     def __init__(
-        self, spark: SparkSession, index_dir: str | os.PathLike[str] | None, record: str | None, induced: bool
+        self, spark: SparkSession, index_dir: str | os.PathLike[str] | None, record: str | None, settings: Settings
     ) -> None:
         self.spark = spark
-        self.arguments = (index_dir, record, induced)
+        self.arguments = (index_dir, record, settings)
         self.bridge = Bridge(spark)
         self.inspector = self.bridge.factory()
-        self.planner = Planner(options=Options(derive=induced))
+        self.planner = Planner(settings=settings)
         self.rule: Any = self.inspector.rule(self.planner)
         self.planner.complete = self.rule.complete
         self.planner.indexes = Indexes(self.rule, index_dir)
@@ -74,25 +75,36 @@ def enable(
     index_dir: str | os.PathLike[str] | None = None,
     record: str | None = None,
     induced: bool = True,
+    kappa: int = 5,
+    max_ranges: int = 4_000,
+    induced_seconds: float = 0.05,
 ) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 
     Queries, SQL or DataFrame, stay as they are; tables without an index too. ``index_dir`` is where indexes are if not
-    in the tables' own ``_sidestep`` folders; ``record`` is a file to note the queries in (see ``sidestep.record``);
-    without ``induced``, tables are skipped by the query's own predicates alone, not by those that joins induce.
+    in the tables' own ``_sidestep`` folders; ``record`` is a file to note the queries in (see ``sidestep.record``).
+
+    Without ``induced``, tables are skipped by the query's own predicates alone, not by those that joins induce. How far
+    these go: ``kappa`` is how often they go round a cycle of joins, ``max_ranges`` how many ranges of values one may
+    have, and ``induced_seconds`` the computing time after which no further one is derived for a query.
+
     Calling it again with the same arguments changes nothing, with others these take effect. A session made by
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
-    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL (``spark.sidestep.induced=false`` for induced
-    predicates alone).
+    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
+    later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
+    ``.maxRanges`` and ``.seconds`` say how far these go, and ``spark.sidestep.stages.NAME=false`` leaves out one of the
+    stages ``static``, ``induced`` and ``reuse``.
     """
     check_session(spark)
+    options = InducedOptions(kappa=kappa, max_ranges=max_ranges, seconds=induced_seconds)
+    settings = Settings(off=frozenset() if induced else frozenset({"induced"}), induced=options)
     with _lock:
         current = _enabled.get(session_key(spark))
-        if current is not None and current.arguments == (index_dir, record, induced):
+        if current is not None and current.arguments == (index_dir, record, settings):
             return current
         if current is not None:
             current.disable()
-        state = Enabled(spark, index_dir, record, induced)
+        state = Enabled(spark, index_dir, record, settings)
         _enabled[session_key(spark)] = state
         return state
 

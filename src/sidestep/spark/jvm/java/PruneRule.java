@@ -69,11 +69,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       PlanWriter writer = new PlanWriter(plan);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
-      boolean induced = "true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.induced", "true"));
       String reply;
       asked.put(number, plan);
       try {
-        reply = ask((induced ? "plan " : "static ") + number, writer.text());
+        reply = ask("plan\t" + number + "\t" + settings(plan), writer.text());
       } finally {
         asked.remove(number);
       }
@@ -85,6 +84,20 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       FileIndexes.LOG.warn("sidestep left a query as it was because its rule failed", cause);
       return plan;
     }
+  }
+
+  /** The session's settings that begin with spark.sidestep., without that: name=value, tab-separated. */
+  public String settings(LogicalPlan plan) {
+    StringBuilder text = new StringBuilder();
+    java.util.Map all = scala.jdk.javaapi.CollectionConverters.asJava(plan.conf().getAllConfs());
+    for (java.util.Iterator it = new java.util.TreeMap(all).entrySet().iterator(); it.hasNext();) {
+      Map.Entry each = (Map.Entry) it.next();
+      String name = (String) each.getKey();
+      if (!name.startsWith("spark.sidestep.")) continue;
+      text.append(text.length() == 0 ? "" : "\t").append(name.substring(15)).append('=');
+      text.append(((String) each.getValue()).replaceAll("\\s", " "));
+    }
+    return text.toString();
   }
 
   /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */

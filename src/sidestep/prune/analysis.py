@@ -1,0 +1,143 @@
+"""What the stages of pruning work on: a query that was analyzed once, and what has been decided about it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, Predicate, normalize
+from sidestep.predicate.columns import columns_of
+from sidestep.prune.dips.induced import Bound, Induced
+from sidestep.prune.dips.model import InducedOptions
+from sidestep.prune.plan.algebra import Join, Query, Scan, walk
+from sidestep.prune.plan.static import ScanFilter, scan_filters
+from sidestep.synopsis import Catalog, Mask
+
+Masks = tuple[Mask, ...]
+"""The blocks that are kept, for each catalog of a table."""
+
+
+class Tables(Protocol):
+    """What is known of the tables that a query reads."""
+
+    def covers(self, scan: Scan) -> bool:
+        """Whether anything is known of the table of a scan."""
+
+    def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
+        """What is known of these columns of a covered table. Blocks have the same positions whatever the columns."""
+
+    def complete(self, scans: Collection[Scan]) -> frozenset[str]:
+        """The keys of those among some covered scans all of whose files have their blocks in the catalogs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which stages run, and how far they go."""
+
+    off: frozenset[str] = frozenset()
+    """Names of stages that are left out."""
+    induced: InducedOptions = field(default_factory=InducedOptions)
+    in_full: bool = False
+    """Whether to work out what only an explanation needs: the join graph where nothing can be sent along it, and
+    whether tables are covered whole although no block depends on it."""
+
+    def without(self, *stages: str) -> Settings:
+        return replace(self, off=self.off | set(stages))
+
+
+@dataclass(frozen=True, eq=False)
+class AnalyzedQuery:
+    """A query, and what its plan says of each place where it reads a table."""
+
+    query: Query
+    places: tuple[ScanFilter, ...]
+    """Each occurrence of a scan in the plan, in plan order, with the predicates that reach it."""
+    formulas: tuple[Formula, ...]
+    """The predicates of each place, normalized. Places with the same predicates share one object."""
+    tables: Tables
+    settings: Settings
+
+    @cached_property
+    def scans(self) -> dict[str, Scan]:
+        """The scans by key: one that Spark has copied is read at several places."""
+        return {place.scan.key: place.scan for place in self.places}
+
+    @cached_property
+    def has_joins(self) -> bool:
+        """Whether two places may be joined."""
+        plans = self.query.plans
+        return len(self.places) > 1 and any(isinstance(each, Join) for plan in plans for each in walk(plan))
+
+    @cached_property
+    def covered(self) -> frozenset[str]:
+        """The keys of the scans that some predicate or join may prune, and that something is known of."""
+        always = () if self.has_joins else self.unfiltered
+        usable = (scan for key, scan in self.scans.items() if scan.reason is None and key not in always)
+        return frozenset(scan.key for scan in usable if self.tables.covers(scan))
+
+    @cached_property
+    def unfiltered(self) -> frozenset[str]:
+        """The keys of the scans of which, at one of their places, no predicate is known."""
+        both = zip(self.places, self.formulas, strict=True)
+        return frozenset(place.scan.key for place, formula in both if formula == HOLDS_ALWAYS)
+
+    def columns(self, key: str) -> dict[str, DataType]:
+        """The columns of a scan that its predicates are about, at any of its places."""
+        conjuncts = dict.fromkeys(p for place in self.places if place.scan.key == key for p in place.conjuncts)
+        return {column.name: column.type for predicate in conjuncts for column in columns_of(predicate)}
+
+
+def analyze(query: Query, tables: Tables, settings: Settings) -> AnalyzedQuery:
+    """Collect and normalize the predicates of each scan of a query."""
+    places = tuple(scan_filters(query))
+    formulas: dict[tuple[Predicate, ...], Formula] = {}
+    for place in places:
+        if place.conjuncts not in formulas:
+            formulas[place.conjuncts] = normalize(And(place.conjuncts))
+    return AnalyzedQuery(query, places, tuple(formulas[place.conjuncts] for place in places), tables, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """How a stage went."""
+
+    name: str
+    seconds: float = 0.0
+    stopped: bool = False
+    """Whether its time budget ended it; what it had pruned by then stays pruned."""
+    off: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a query need not read, as far as the stages up to now have found out.
+
+    A block is left out only if it is proven that the query's result is the same without it, whichever of the other
+    blocks that were left out are read after all.
+    """
+
+    kept: tuple[Masks, ...]
+    """For each place, the blocks that may matter there; empty for a table that is not covered."""
+    static: tuple[Masks, ...]
+    """The same by the query's own predicates alone."""
+    catalogs: Mapping[str, tuple[Catalog, ...]] = field(default_factory=dict)
+    """By key of scan, what the query's own predicates were held against."""
+    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    """By key of scan, for scans read at one place, what its rows must hold in a column to matter."""
+    induced: Induced | None = None
+    """The join graph and the predicates that were sent along it."""
+    stopped: bool = False
+    """Whether the stage that made it was ended by its time budget."""
+    stages: tuple[StageReport, ...] = ()
+
+
+def by_scan(query: AnalyzedQuery, masks: tuple[Masks, ...]) -> dict[str, Masks]:
+    """The masks of all places of each covered scan, put together: a block matters if it does at one of them."""
+    merged: dict[str, Masks] = {}
+    for place, own in zip(query.places, masks, strict=True):
+        if own:
+            known = merged.get(place.scan.key)
+            merged[place.scan.key] = own if known is None else tuple(a | b for a, b in zip(known, own, strict=True))
+    return merged

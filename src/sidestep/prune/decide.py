@@ -1,0 +1,151 @@
+"""What need a query not read? Its plan is analyzed once, and one stage after the other takes blocks away.
+
+=========  =======================================================================================================
+stage      takes away
+=========  =======================================================================================================
+static     blocks without a row that satisfies the query's own predicates (:mod:`sidestep.prune.plan.static`)
+induced    blocks without a row that finds a partner in the blocks of joined tables (:mod:`sidestep.prune.dips`)
+reuse      nothing: gives back what parts of the plan that run once must have alike (:mod:`sidestep.prune.plan.reuse`)
+=========  =======================================================================================================
+
+A stage is a function from an analyzed query and the decision so far to a decision. A new one is a module with that
+function and a line in :data:`STAGES`: it is timed, can be switched off by its name, and is told of in explanations.
+Whatever stages are left out, what the others decide is sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from sidestep.predicate import HOLDS_ALWAYS, Formula
+from sidestep.prune.analysis import AnalyzedQuery, Decision, Masks, Settings, StageReport, Tables, analyze, by_scan
+from sidestep.prune.dips.induced import Induced, induce
+from sidestep.prune.dips.join_graph import join_columns
+from sidestep.prune.dips.lineage import join_graph
+from sidestep.prune.dips.model import TableView
+from sidestep.prune.plan.algebra import Query
+from sidestep.prune.plan.reuse import keep_alike, reused_groups
+from sidestep.synopsis import Catalog, Mask, kept_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the pipeline, under the name that settings and explanations know it by."""
+
+    name: str
+    run: Callable[[AnalyzedQuery, Decision], Decision]
+
+
+def prune_statically(query: AnalyzedQuery, decision: Decision) -> Decision:
+    """Hold each scan's own predicates against what is known of its table."""
+    masks: dict[tuple[int, int], Mask] = {}
+
+    def mask(catalog: Catalog, formula: Formula) -> Mask:
+        key = id(catalog), id(formula)
+        if key not in masks:
+            masks[key] = kept_blocks(catalog, formula)
+        return masks[key]
+
+    kept = tuple(
+        tuple(mask(catalog, formula) for catalog in decision.catalogs[place.scan.key])
+        if formula != HOLDS_ALWAYS and place.scan.key in decision.catalogs
+        else before
+        for place, formula, before in zip(query.places, query.formulas, decision.kept, strict=True)
+    )
+    return replace(decision, kept=kept, static=kept)
+
+
+def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
+    """Send what each table's blocks hold to the tables that it is joined with.
+
+    Whether a table is covered whole takes a look at each of its files, so it is first supposed of all: only if that
+    removes a block is it asked for, and where it does not hold, the exchange is done again without supposing.
+    """
+    options, in_full = query.settings.induced, query.settings.in_full
+    if not query.has_joins or (len(query.covered) < 2 and not in_full):
+        return decision
+    graph = join_graph(query.query, options.movement)
+    columns = join_columns(graph)
+    keys = [key for key in columns if key in query.covered]
+    if len(keys) < 2:
+        return replace(decision, induced=Induced(graph, decision.static, decision.kept)) if in_full else decision
+    catalogs = {key: query.tables.catalogs(query.scans[key], columns[key]) for key in keys}
+
+    def exchange(complete: frozenset[str]) -> Induced:
+        views = {key: TableView(own, key in complete) for key, own in catalogs.items()}
+        views |= {key: TableView(own, False) for key, own in decision.catalogs.items() if key not in views}
+        by_place = [views.get(place.scan.key) for place in query.places]
+        return induce(graph, by_place, query.formulas, decision.kept, options)
+
+    supposed = frozenset(keys)
+    induced = None if in_full else exchange(supposed)
+    if induced is None or induced.removed:
+        complete = query.tables.complete([query.scans[key] for key in keys])
+        if induced is None or complete != supposed:
+            induced = exchange(complete)
+    if not induced.removed:
+        # Its bounds may rest on what was only supposed.
+        return replace(decision, induced=induced, stopped=induced.stopped)
+    return replace(decision, kept=induced.kept, bounds=induced.bounds, induced=induced, stopped=induced.stopped)
+
+
+def keep_reused_alike(query: AnalyzedQuery, decision: Decision) -> Decision:
+    """Let equal parts of the plan keep the same blocks, so that Spark still runs them once."""
+    groups = reused_groups(query.query.parts)
+    if not groups:
+        return decision
+    alike = keep_alike(by_scan(query, decision.kept), groups)
+    reused = {key for group in groups for key in group}
+    return replace(
+        decision,
+        kept=tuple(
+            alike[place.scan.key] if own and place.scan.key in reused else own
+            for place, own in zip(query.places, decision.kept, strict=True)
+        ),
+        # A filter that one part has and the other has not would make them two parts as well.
+        bounds={key: bounds for key, bounds in decision.bounds.items() if key not in reused},
+    )
+
+
+STAGES = (
+    Stage("static", prune_statically),
+    Stage("induced", induce_predicates),
+    Stage("reuse", keep_reused_alike),
+)
+
+
+def decide(
+    query: Query, tables: Tables, settings: Settings | None = None, stages: Sequence[Stage] = STAGES
+) -> tuple[AnalyzedQuery, Decision]:
+    """Analyze a query and run the stages over it that are not switched off."""
+    settings = settings or Settings()
+    analyzed = analyze(query, tables, settings)
+    decision = read_everything(analyzed)
+    for stage in stages:
+        if stage.name in settings.off:
+            report = StageReport(stage.name, off=True)
+        else:
+            began = perf_counter()
+            decision = stage.run(analyzed, replace(decision, stopped=False))
+            report = StageReport(stage.name, perf_counter() - began, decision.stopped)
+        decision = replace(decision, stages=(*decision.stages, report))
+    return analyzed, decision
+
+
+def read_everything(query: AnalyzedQuery) -> Decision:
+    """The decision to read all blocks, of tables that some stage may prune."""
+    exchanges = query.has_joins and len(query.covered) > 1
+    catalogs = {
+        key: query.tables.catalogs(query.scans[key], query.columns(key))
+        for key in query.covered
+        if exchanges or key not in query.unfiltered
+    }
+    everything: dict[str, Masks] = {
+        key: tuple(np.ones(catalog.blocks, np.bool_) for catalog in own) for key, own in catalogs.items()
+    }
+    kept = tuple(everything.get(place.scan.key, ()) for place in query.places)
+    return Decision(kept, kept, catalogs)

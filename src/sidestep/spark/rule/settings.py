@@ -1,0 +1,88 @@
+"""The settings of a session that say which stages of pruning run in it, and how far they go.
+
+============================================  ====================================================================
+setting                                       meaning
+============================================  ====================================================================
+``spark.sidestep.enabled``                    whether anything is skipped (read in Java, before a plan is written)
+``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, induced, reuse
+``spark.sidestep.induced``                    the same as ``spark.sidestep.stages.induced``
+``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
+``spark.sidestep.induced.maxRanges``
+``spark.sidestep.induced.seconds``
+============================================  ====================================================================
+
+They hold for the next query. A value that makes no sense never fails one: it is warned of once, and what ``enable``
+was given stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from sidestep.errors import SidestepError
+from sidestep.prune.analysis import Settings
+from sidestep.prune.decide import STAGES
+
+log = logging.getLogger("sidestep")
+
+PREFIX = "spark.sidestep."
+STAGE_NAMES = tuple(stage.name for stage in STAGES)
+INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "induced.kappa": ("kappa", int),
+    "induced.maxRanges": ("max_ranges", int),
+    "induced.seconds": ("seconds", float),
+}
+"""Options of induced predicates by the rest of their setting's name: the field, and how its text is read."""
+
+
+@lru_cache(maxsize=64)
+def session_settings(text: str, base: Settings) -> Settings:
+    """What a session's settings make of those that it was enabled with.
+
+    ``text`` has the session's own, without the common prefix, as ``name=value`` separated by tabs. Sessions change
+    them rarely, so the outcome is remembered.
+
+    >>> session_settings("induced=False\\tinduced.kappa=7", Settings()).off
+    frozenset({'induced'})
+    """
+    settings = base
+    for line in filter(None, text.split("\t")):
+        name, _, value = line.partition("=")
+        try:
+            settings = _with_setting(settings, name, value.strip())
+        except (ValueError, SidestepError) as problem:
+            _warn_once(f"{PREFIX}{name}={value} is ignored: {problem}")
+    return settings
+
+
+_told: set[str] = set()
+_telling = threading.Lock()
+
+
+def _warn_once(message: str) -> None:
+    """A warning that cannot be made an error: it comes up in the middle of a query."""
+    with _telling:
+        if message not in _told:
+            _told.add(message)
+            log.warning(message)
+
+
+def _with_setting(settings: Settings, name: str, value: str) -> Settings:
+    if name in INDUCED:
+        field, read = INDUCED[name]
+        return replace(settings, induced=replace(settings.induced, **{field: read(value)}))
+    if name.startswith("induced."):
+        raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + known for known in INDUCED)}.")
+    if name != "induced" and not name.startswith("stages."):
+        return settings
+    stage = name.removeprefix("stages.")
+    if stage not in STAGE_NAMES:
+        raise SidestepError(f"there is no such stage; there are {', '.join(STAGE_NAMES)}.")
+    if value.lower() not in ("true", "false"):
+        raise SidestepError("a stage is switched by true or false.")
+    return replace(settings, off=settings.off - {stage} if value.lower() == "true" else settings.off | {stage})
