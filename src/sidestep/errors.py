@@ -29,3 +29,23 @@ class Conflict(SidestepError):
 
 class UnusableIndexFile(SidestepError):
     """An index file that has to be left out; the message says why."""
+
+
+class NewerFormat(SidestepError):
+    """Something stored was written by a newer sidestep, in a format that this one does not know."""
+
+
+def check_format(stated: object, newest: int, what: str) -> int:
+    """The number of the format that something stored says it has, if this sidestep knows it.
+
+    >>> check_format(1, 2, "The layout of /t")
+    1
+    >>> check_format(3, 2, "The layout of /t")
+    Traceback (most recent call last):
+    sidestep.errors.NewerFormat: The layout of /t has format 3, but this sidestep reads 2 and below: upgrade it.
+    """
+    if type(stated) is not int or stated < 1:
+        raise SidestepError(f"{what} does not say which format it has: it is damaged, or not a file of sidestep.")
+    if stated > newest:
+        raise NewerFormat(f"{what} has format {stated}, but this sidestep reads {newest} and below: upgrade it.")
+    return stated

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
-from sidestep.spark.jvm.wire import packed_keys
+from sidestep.spark.jvm.wire import pack_files
 from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import BLOCK, has_block_column
 
@@ -34,7 +34,7 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """A DataFrame over exactly the files of a Delta snapshot."""
     bridge = Bridge(spark)
     files = snapshot.files
-    paths, numbers = packed_keys([file.path for file in files], [f.size for f in files], [f.modified for f in files])
+    paths, numbers = pack_files([file.path for file in files], [f.size for f in files], [f.modified for f in files])
     values: Any = bridge.jvm.java.util.ArrayList()
     for file in files:
         partition = dict(file.partition)

@@ -1,7 +1,8 @@
 """Gets sidestep's Java classes into the running JVM, with no jar: Spark ships a compiler.
 
-The sources in ``java/`` are compiled by Janino, which Spark uses for its own generated code, once per JVM. Each source
-is loaded by a class loader whose parent holds the ones before it, so they see each other in the order below.
+The sources in ``java/`` are compiled by Janino, which Spark uses for its own generated code, once per JVM. One class
+loader has them all: it compiles a class when it is first asked for, with all that the class refers to, so most sessions
+never compile what only logs and recordings need. What Java and Python say to each other is in :mod:`.wire`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,18 @@ import importlib.resources
 import threading
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
 from sidestep.spark.udf.identity import PythonFunctions
 
-SOURCES = ("PythonFunctions", "FileIndexes", "BoundFilter", "PlanWriter", "BlockFilter", "PruneRule", "Inspector")
-ON_DEMAND = ("LogAnalyzer", "Recorder")
-"""Compiled when first asked for: they see all of the others, and most sessions need neither."""
 SUPPORTED_SPARK = ("4.3",)
 
 _lock = threading.Lock()
-_COMPILED = "_sidestep_classes"
-"""Where the gateway keeps them: a JVM must see each class once, however often this module is loaded."""
+_LOADER = "_sidestep_class_loader"
+"""Where the gateway keeps the class loader: a JVM must see each class once, however often this module is loaded."""
 
 
 class Bridge:
@@ -33,16 +32,19 @@ class Bridge:
         check_session(spark)
         self.gateway: Any = spark.sparkContext._gateway
         self.jvm: Any = spark.sparkContext._jvm
-        self._classes = _classes_of(self.gateway, self.jvm)
+        self._loader = _loader_of(self.gateway, self.jvm)
 
     def new(self, name: str, *arguments: Any) -> Any:
         """An instance of one of sidestep's classes, by its first constructor."""
-        constructor = _class_of(self.jvm, self._classes, name).getConstructors()[0]
-        return constructor.newInstance(self._array(arguments))
+        return self.load(name).getConstructors()[0].newInstance(self._array(arguments))
+
+    def load(self, name: str) -> Any:
+        """One of sidestep's classes, compiled if it is the first time."""
+        return _load(self._loader, name)
 
     def factory(self) -> Any:
         """The object that makes and looks at the others on Python's behalf."""
-        return self._classes["Inspector"].getConstructors()[0].newInstance(self._array(()))
+        return self.new("Inspector")
 
     def _array(self, items: tuple[Any, ...]) -> Any:
         array = self.gateway.new_array(self.jvm.java.lang.Object, len(items))
@@ -65,35 +67,24 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
-def _classes_of(gateway: Any, jvm: Any) -> dict[str, Any]:
+def _loader_of(gateway: Any, jvm: Any) -> Any:
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        if _COMPILED not in vars(gateway):  # hasattr would ask the JVM
-            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            classes: dict[str, Any] = {}
-            for name in SOURCES:
-                classes[name] = _compile(jvm, name, loader)
-                loader = classes[name].getClassLoader()
+        if _LOADER not in vars(gateway):  # hasattr would ask the JVM
+            sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+            for source in importlib.resources.files("sidestep.spark.jvm").joinpath("java").iterdir():
+                sources.addResource(f"sidestep/{source.name}", source.read_text(encoding="utf-8"))
+            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
             nothing = gateway.new_array(jvm.java.lang.Object, 0)
-            classes["PythonFunctions"].getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
-            vars(gateway)[_COMPILED] = classes
-        found: dict[str, Any] = vars(gateway)[_COMPILED]
-        return found
+            _load(loader, "PythonFunctions").getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
+            vars(gateway)[_LOADER] = loader
+        return vars(gateway)[_LOADER]
 
 
-def _class_of(jvm: Any, classes: dict[str, Any], name: str) -> Any:
-    with _lock:
-        if name not in classes and name in ON_DEMAND:
-            classes[name] = _compile(jvm, name, classes[SOURCES[-1]].getClassLoader())
-        return classes[name]
-
-
-def _compile(jvm: Any, name: str, loader: Any) -> Any:
-    source = importlib.resources.files("sidestep.spark.jvm").joinpath("java", f"{name}.java").read_text()
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
+def _load(loader: Any, name: str) -> Any:
     try:
-        compiler.cook(source)
-    except Exception as problem:
-        raise SidestepError(f"sidestep could not compile {name}.java against this Spark: {problem}") from problem
-    return compiler.getClassLoader().loadClass(f"sidestep.{name}")
+        return loader.loadClass(f"sidestep.{name}")
+    except Py4JJavaError as problem:
+        cause = problem.java_exception.getCause() or problem.java_exception
+        raise SidestepError(f"sidestep could not compile {name}.java against this Spark: {cause}") from problem

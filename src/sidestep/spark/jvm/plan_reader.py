@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from sidestep.errors import check_format
 from sidestep.predicate import (
     And,
     Cast,
@@ -61,6 +62,8 @@ PASSING = frozenset(
 WINDOWS = frozenset({"Window", "WindowGroupLimit"})
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 UNKNOWN = DataType(Kind.OTHER)
+FORMAT = 2
+"""The newest form of a plan that is read here, as docs/formats.md describes it; 1 did not say its number."""
 
 
 def read_plan(text: str) -> Query:
@@ -70,6 +73,7 @@ def read_plan(text: str) -> Query:
 
 def read_document(document: dict[str, Any]) -> Query:
     """The same, of a text that has been read as JSON."""
+    check_format(document.get("format", 1), FORMAT, "The plan")
     reader = _Reader(document["depends"])
     plans = tuple(reader.operator(plan) for plan in document["plans"])
     return Query(plans, tuple(reader.parts))

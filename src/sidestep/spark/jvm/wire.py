@@ -1,28 +1,248 @@
-"""What goes to Java in a form that it takes quickly: packed keys of files, packed bits of blocks."""
+"""The wire between Python and the JVM: every message that crosses it, packed and unpacked here and in ``Wire.java``.
+
+py4j carries numbers and texts, a call at a time. A call takes a millisecond, and a reply over 8,192 bytes waits 40 ms
+for an acknowledgement, so that calls are few, and what is long goes in pieces (in a call's arguments it need not).
+Output ids, the numbers of a leaf's columns joined by commas, name one occurrence of a table in a plan: its *key*.
+
+**What values look like.** Bits are bytes, the first bit lowest, as base64. Block ids are 4-byte integers, little-
+endian, as base64. Files are two texts: paths joined by NUL (relative to a root; an empty one is the root itself), and
+size and modification time (milliseconds) of each in turn, 8 bytes each, big-endian, as base64.
+
+**The messages.**
+
+- *plan*, Java → Python: ``Planner.apply("verb\\ntoken\\ntext")``. The verb is ``plan TAB N TAB name=value TAB …``: N is
+  a number by which the plan can be asked about; then come the session's settings below ``spark.sidestep.``. The text is
+  the plan's JSON (docs/formats.md). The reply is the answers; empty if nothing is to be skipped, or after an error.
+- *piece*, Java → Python: the same with the verb ``more``: the beginning of a text that is too long for one message. The
+  reply is the token that the next piece is sent with; the first has none.
+- *complete*, Python → Java: ``rule.complete(N, question)`` while a plan is being answered, or ``rule.completeIn(plan,
+  question)``: a line per scan, ``key TAB index id TAB …``. The reply has for each line a ``1`` if every file of the
+  scan has a valid entry in one of these indexes, else a ``0``; it is empty if the plan is no longer known.
+- *answers*, Python → Java: the reply to a plan: for each scan with something to skip a line ``key TAB (index id TAB
+  skipped files TAB kept blocks) TAB …``, the files as bits over the index's entries, and at most one bound.
+- *kept blocks*, Python → Java: part of an answer: empty, or ``files:ranges:ids:bytes``: which files have block ids (as
+  bits), low and high ends of ranges of ids, exact ids or none, and the bytes to be read.
+- *bound*, Python → Java: a line of the answers: ``bound TAB key TAB column TAB low:high,low:high``. Either end may be
+  missing; both are whole numbers and belong to the range.
+- *keys*, Python → Java: ``rule.putKeys(index id, root, paths, numbers)``: the files that an index has entries for, in
+  the order of its entries; ``rule.dropKeys(index id)`` when it is out of use.
+- *snapshot*, Python → Java: ``inspector.snapshot(session, identity, root, schema, partition columns, paths, numbers,
+  values)``: a relation over these files; of each, a text or null per partition column.
+- *coverage*, Java → Python: the reply of ``inspector.coverage(rule, scan, "index id,…")``, in lines: files and bytes
+  that are listed, that partition filters leave, that have no entry, that are read (and a ``1`` if blocks are told by
+  their ids); then for each index the entries listed and the entries that partition filters leave, as bits.
+- *scan*, Java → Python: ``inspector.metrics(scan)``: lines ``name=value``; ``inspector.filesRead(scan)``: paths joined
+  by NUL.
+- *statements*, Python → Java: ``analyzer.submit(text)``: statements joined by NUL.
+- *meanings*, Java → Python: ``analyzer.take(length)``: a line per statement, in order: ``+`` and the plan's JSON, or
+  ``-`` and a JSON array of Spark's error condition, what it is about, and its message.
+- *function*, Java → Python: ``PythonFunctions.apply("digest")``, or ``"digest\\nbase64"`` if the reply was ``?``: who
+  is the Python function with these pickled bytes? ``=`` and its identity, ``!`` and why it has none; ``~`` in place of
+  ``=``, and ``-`` in place of ``!``, if that may change.
+"""
 
 from __future__ import annotations
 
 import base64
+import itertools
+import json
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sidestep.prune.conditions import BlockFilter
 from sidestep.synopsis import Mask
 
 
-def packed_keys(paths: list[str], sizes: Any, times: Any) -> tuple[str, str]:
-    """Keys in the form in which Java takes them: paths joined by NUL; sizes and times in turn, big-endian, base64."""
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """A plan that Java asks about."""
+
+    number: str
+    """What :func:`pack_coverage` questions name it by."""
+    settings: str
+    """The session's own, as ``name=value`` between tabs."""
+    text: str
+    """Its JSON."""
+
+
+class Requests:
+    """Puts plans together that come in pieces, from whichever threads."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, list[str]] = {}
+        self._tokens = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def receive(self, message: str) -> PlanRequest | str:
+        """The plan that ends with this message; before the end, the token to reply with.
+
+        >>> requests = Requests()
+        >>> token = requests.receive("more\\n\\nthe beginning")
+        >>> requests.receive(f"plan\\t7\\tinduced=false\\n{token}\\n and the end")
+        PlanRequest(number='7', settings='induced=false', text='the beginning and the end')
+        """
+        verb, token, text = message.split("\n", 2)
+        with self._lock:
+            if verb == "more":
+                token = token or str(next(self._tokens))
+                self._pieces.setdefault(token, []).append(text)
+                return token
+            pieces = self._pieces.pop(token, [])
+        _, number, settings = verb.split("\t", 2)
+        return PlanRequest(number, settings, "".join([*pieces, text]))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswer:
+    """What is skipped of a scan by one index."""
+
+    index: str
+    """The id under which Java knows its keys."""
+    files: Mask
+    """The files that need not be read, by entry."""
+    blocks: BlockFilter | None = None
+    """The blocks to be read of the others, where these have ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAnswer:
+    """What is skipped of a scan."""
+
+    key: str
+    skipped: tuple[IndexAnswer, ...]
+    bound: str = ""
+    """``column TAB low:high,…``, or nothing."""
+
+
+def pack_answers(answers: Iterable[ScanAnswer]) -> str:
+    """The reply to a plan.
+
+    >>> pack_answers([ScanAnswer("1,2", (IndexAnswer("7", np.array([True, False, True])),), "day\\t3:9")])
+    '1,2\\t7\\tBQ==\\t\\nbound\\t1,2\\tday\\t3:9'
+    """
+    lines = []
+    for answer in answers:
+        parts = [answer.key]
+        for one in answer.skipped:
+            parts += [one.index, pack_bits(one.files), "" if one.blocks is None else pack_blocks(one.blocks)]
+        if len(parts) > 1:
+            lines.append("\t".join(parts))
+        # A column's name may hold a tab or a line's end: Java would then take a part of it for the name of another.
+        if answer.bound.count("\t") == 1 and "\n" not in answer.bound:
+            lines.append(f"bound\t{answer.key}\t{answer.bound}")
+    return "\n".join(lines)
+
+
+def pack_coverage(scans: Mapping[str, Iterable[str]]) -> str:
+    """The question which of some scans, by key, are covered whole by indexes, given by their ids."""
+    return "\n".join("\t".join([key, *indexes]) for key, indexes in scans.items())
+
+
+def unpack_coverage(scans: Collection[str], reply: str) -> frozenset[str]:
+    """The keys of the scans that are covered whole; none if Java knows the plan no longer.
+
+    >>> sorted(unpack_coverage(["1,2", "3", "4"], "101")), unpack_coverage(["1,2"], "")
+    (['1,2', '4'], frozenset())
+    """
+    return frozenset(key for key, said in zip(scans, reply, strict=False) if said == "1")
+
+
+def pack_files(paths: Sequence[str], sizes: Any, times: Any) -> tuple[str, str]:
+    """Files as two texts: their paths, their numbers."""
     numbers = np.stack([np.asarray(sizes, np.int64), np.asarray(times, np.int64)], axis=1).astype(">i8")
-    return "\0".join(paths), base64.b64encode(numbers.tobytes()).decode("ascii")
+    return "\0".join(paths), _text(numbers)
 
 
-def packed_bits(mask: Mask) -> str:
-    """A mask as base64 of its bits, the first one lowest."""
-    return base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+def pack_bits(mask: Mask) -> str:
+    """A mask as bits."""
+    return _text(np.packbits(mask, bitorder="little"))
 
 
-def packed_filter(blocks: BlockFilter) -> str:
-    """Which blocks to read: the bits of the files, the ranges of ids, the exact ids, and the bytes to be read."""
-    numbers = (base64.b64encode(ids.astype("<i4").tobytes()).decode("ascii") for ids in (blocks.ranges, blocks.ids))
-    return ":".join([packed_bits(blocks.files), *numbers, str(blocks.bytes)])
+def unpack_bits(text: str, count: int) -> Mask:
+    """The first ``count`` bits; those that were not sent are not set.
+
+    >>> unpack_bits(pack_bits(np.array([True, False, True])), 4).tolist()
+    [True, False, True, False]
+    """
+    sent = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), bitorder="little")[:count]
+    # Padded here: unpackbits(count=…) of nothing at all gives what happened to be in memory.
+    bits = np.zeros(count, dtype=np.bool_)
+    bits[: len(sent)] = sent
+    return bits
+
+
+def pack_blocks(blocks: BlockFilter) -> str:
+    """Which blocks to read of the files that have ids."""
+    ids = (_text(numbers.astype("<i4")) for numbers in (blocks.ranges, blocks.ids))
+    return ":".join([pack_bits(blocks.files), *ids, str(blocks.bytes)])
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """Some files of a scan."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCoverage:
+    """How the files of a scan relate to the indexes that cover it."""
+
+    listed: FileCount
+    selected: FileCount
+    """Those that partition filters leave."""
+    unknown: FileCount
+    """Those listed that have no entry."""
+    read: FileCount
+    """Those left after skipping."""
+    by_block: bool
+    """Whether blocks are told by their ids."""
+    entries: tuple[tuple[Mask, Mask], ...]
+    """Of each index, the entries of the files listed and of those selected."""
+
+
+def unpack_scan_coverage(text: str, sizes: Sequence[int]) -> ScanCoverage:
+    """What ``inspector.coverage`` says of a scan, given how many entries each of the indexes has.
+
+    >>> found = unpack_scan_coverage("3 30\\n2 20\\n1 10\\n1 9 1\\nAw==\\nAg==", [2])
+    >>> found.read, found.by_block, [mask.tolist() for mask in found.entries[0]]
+    (FileCount(files=1, bytes=9), True, [[True, True], [False, True]])
+    """
+    lines = text.split("\n")
+    listed, selected, unknown, read = ([int(number) for number in line.split()] for line in lines[:4])
+    bits = iter(lines[4:])
+    entries = tuple((unpack_bits(next(bits), size), unpack_bits(next(bits), size)) for size in sizes)
+    return ScanCoverage(
+        FileCount(*listed), FileCount(*selected), FileCount(*unknown), FileCount(*read[:2]), bool(read[2]), entries
+    )
+
+
+def pack_statements(statements: Iterable[str]) -> str:
+    """Statements for the analyzer; NUL in one can only be a mistake, and becomes one that the parser names."""
+    return "\0".join(sql.replace("\0", "\ufffd") for sql in statements)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why Spark has no plan of a statement."""
+
+    condition: str
+    """Spark's name for the error."""
+    about: str
+    """The table, column or function it is about."""
+    message: str
+
+
+def unpack_meaning(line: str) -> str | Refusal:
+    """The JSON of a statement's plan, or why there is none."""
+    return line[1:] if line.startswith("+") else Refusal(*json.loads(line[1:]))
+
+
+def _text(numbers: npt.NDArray[Any]) -> str:
+    return base64.b64encode(numbers.tobytes()).decode("ascii")

@@ -1,7 +1,8 @@
 """Recording the queries of a session, and reading a recording back: a log for those who have none.
 
 A recording is a file of JSON lines, one per query that ran and read a table: its start, seconds, rows and bytes read,
-user, SQL text where there was one, and its optimized plan as ``PlanWriter.java`` writes it. Reading one needs no Spark.
+user, SQL text where there was one, and its optimized plan as ``PlanWriter.java`` writes it (docs/formats.md). Lines say
+their format, so that one file may have lines of several. Reading one needs no Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sidestep.errors import SidestepError
+from sidestep.errors import NewerFormat, SidestepError, check_format
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_document
 from sidestep.spark.log.uses import given_names, query_uses, table_name
@@ -23,7 +24,8 @@ from sidestep.workload.query import Failure, Query, Statement, Workload
 
 MARK = b'{"recording":'
 """How every line begins."""
-VERSION = 1
+FORMAT = 2
+"""The newest form of a line that is read here; in 1, plans did not say theirs."""
 
 
 class Recorder:
@@ -116,8 +118,10 @@ def read_recording(path: str | os.PathLike[str], tables: Mapping[str, object] | 
     for source, line in _lines(Path(path)):
         try:
             queries.append(_query(json.loads(line), names))
-        except (ValueError, KeyError, TypeError, RecursionError) as problem:
-            reason = f"the line is damaged or of another version: {problem or type(problem).__name__}"
+        except NewerFormat as problem:
+            failures.append(Failure(Statement(line[:200], source=source), str(problem)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SidestepError) as problem:
+            reason = f"the line is damaged: {problem or type(problem).__name__}"
             failures.append(Failure(Statement(line[:200], source=source), reason))
     # Lines are in the order in which queries ended.
     return Workload(tuple(sorted(queries, key=lambda query: query.time or 0.0)), tuple(failures))
@@ -130,19 +134,18 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 yield f"{path}:{number}", line
 
 
-def _query(found: dict[str, Any], names: Mapping[str, str]) -> Query:
-    if found["recording"] != VERSION:
-        raise ValueError(f"version {found['recording']}, but only {VERSION} is known here")
-    uses, joins = query_uses(read_document(found["plan"]), lambda scan: table_name(scan, names))
+def _query(line: dict[str, Any], names: Mapping[str, str]) -> Query:
+    check_format(line["recording"], FORMAT, "The line")
+    uses, joins = query_uses(read_document(line["plan"]), lambda scan: table_name(scan, names))
     return Query(
         uses,
         joins,
-        sql=found.get("sql", ""),
-        time=found["time"],
-        user=found.get("user"),
-        seconds=found["seconds"],
-        rows=found["rows"],
-        bytes=found["bytes"],
+        sql=line.get("sql", ""),
+        time=line["time"],
+        user=line.get("user"),
+        seconds=line["seconds"],
+        rows=line["rows"],
+        bytes=line["bytes"],
     )
 
 

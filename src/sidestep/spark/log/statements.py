@@ -1,13 +1,13 @@
 """A log's statements understood by Catalyst, the one front end: features and later queries speak one language.
 
-Statements of other systems in Spark's words, through sqlglot, which is an optional dependency.
+Statements of other systems are translated into Spark's SQL by sqlglot, which is an optional dependency.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from sidestep.errors import SidestepError
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
+from sidestep.spark.jvm.wire import Refusal, pack_statements, unpack_meaning
 from sidestep.spark.log.uses import query_uses, table_name
 from sidestep.spark.relation import read, resolve
 from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
@@ -28,6 +29,13 @@ PIECE = 400_000
 ROOT = "/sidestep/log/"
 Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
 Table = str | os.PathLike[str] | StructType
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """Why it is not known what a statement asks for."""
+
+    reason: str
 
 
 def analyze_statements(
@@ -42,16 +50,16 @@ def analyze_statements(
     """
     listed = tuple(statements)
     texts = list(dict.fromkeys(statement.sql for statement in listed))
-    translated = {sql: transpiled(sql, dialect) for sql in texts} if dialect else {sql: sql for sql in texts}
-    sent = [sql for sql in dict.fromkeys(translated.values()) if isinstance(sql, str)]
-    found: dict[str, Meaning | str] = dict(zip(sent, _meanings(spark, sent, tables), strict=True))
+    translations = {sql: translate(sql, dialect) for sql in texts} if dialect else {sql: sql for sql in texts}
+    spark_texts = [sql for sql in dict.fromkeys(translations.values()) if isinstance(sql, str)]
+    meanings = dict(zip(spark_texts, _meanings(spark, spark_texts, tables), strict=True))
     queries: list[Query] = []
     failures: list[Failure] = []
     for statement in listed:
-        spark_sql = translated[statement.sql]
-        meaning = found[spark_sql] if isinstance(spark_sql, str) else str(spark_sql)
-        if isinstance(meaning, str):
-            failures.append(Failure(statement, meaning))
+        translation = translations[statement.sql]
+        meaning = meanings[translation] if isinstance(translation, str) else translation
+        if isinstance(meaning, NotUnderstood):
+            failures.append(Failure(statement, meaning.reason))
         else:
             queries.append(_query(statement, *meaning))
     return Workload(tuple(queries), tuple(failures))
@@ -69,7 +77,9 @@ def _query(statement: Statement, uses: tuple[TableUse, ...], joins: tuple[JoinUs
     )
 
 
-def _meanings(spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Table]) -> Iterator[Meaning | str]:
+def _meanings(
+    spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Table]
+) -> Iterator[Meaning | NotUnderstood]:
     """For each text what it asks for, or why that is not known."""
     schemas = {name: table_schema(spark, name, table) for name, table in tables.items()}
     bridge = Bridge(spark)
@@ -86,7 +96,7 @@ def _meanings(spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Ta
         submitted = taken = 0
         while taken < len(texts):
             while submitted < min(len(texts), taken + 2 * BATCH):
-                analyzer.submit(_packed(texts[submitted : submitted + BATCH]))
+                analyzer.submit(pack_statements(texts[submitted : submitted + BATCH]))
                 submitted += BATCH
             lines = str(analyzer.take(PIECE)).splitlines()
             taken += len(lines)
@@ -95,18 +105,14 @@ def _meanings(spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Ta
         analyzer.close()
 
 
-def _packed(batch: Sequence[str]) -> str:
-    # NUL parts the statements; in one it can only be a mistake, and becomes one that the parser names.
-    return "\0".join(sql.replace("\0", "\ufffd") for sql in batch)
-
-
-def _meaning(line: str, names: Mapping[str, str], shared: dict[Any, Any]) -> Meaning | str:
-    if line.startswith("-"):
-        return failure_reason(*json.loads(line[1:]))
+def _meaning(line: str, names: Mapping[str, str], shared: dict[Any, Any]) -> Meaning | NotUnderstood:
+    plan = unpack_meaning(line)
+    if isinstance(plan, Refusal):
+        return NotUnderstood(failure_reason(plan.condition, plan.about, plan.message))
     try:
-        uses, joins = query_uses(read_plan(line[1:]), lambda scan: table_name(scan, names))
+        uses, joins = query_uses(read_plan(plan), lambda scan: table_name(scan, names))
     except Exception as problem:
-        return f"its plan could not be read: {problem}"
+        return NotUnderstood(f"its plan could not be read: {problem}")
     # A log repeats itself: equal uses are one object, so that ten thousand queries of one kind need little memory.
     return tuple(shared.setdefault(use, use) for use in uses), tuple(shared.setdefault(join, join) for join in joins)
 
@@ -163,25 +169,15 @@ def failure_reason(condition: str, about: str, message: str) -> str:
     return f"not analyzable: {said or condition}"
 
 
-class NotTranspiled:
-    """Why a statement could not be put into Spark's words."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-def transpiled(sql: str, dialect: str) -> str | NotTranspiled:
-    """A statement of the given dialect as Spark writes it, or why there is none.
+def translate(sql: str, dialect: str) -> str | NotUnderstood:
+    """A statement of the given dialect in Spark's, or why there is none.
 
     What sqlglot cannot translate faithfully it refuses: a statement that means something else would give features that
     no query of the log implies.
     """
     sqlglot = _sqlglot(dialect)
     try:
-        found = sqlglot.transpile(
+        statements = sqlglot.transpile(
             sql,
             read=dialect,
             write="spark",
@@ -189,8 +185,10 @@ def transpiled(sql: str, dialect: str) -> str | NotTranspiled:
             unsupported_level=sqlglot.ErrorLevel.RAISE,
         )
     except (sqlglot.errors.SqlglotError, RecursionError) as problem:
-        return NotTranspiled(f"not translatable from {dialect}: {str(problem).splitlines()[0]}")
-    return str(found[0]) if len(found) == 1 else NotTranspiled(f"it is {len(found)} statements of {dialect}, not one")
+        return NotUnderstood(f"not translatable from {dialect}: {str(problem).splitlines()[0]}")
+    if len(statements) != 1:
+        return NotUnderstood(f"it is {len(statements)} statements of {dialect}, not one")
+    return str(statements[0])
 
 
 def _sqlglot(dialect: str) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import SidestepError
@@ -20,6 +18,7 @@ from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, Sca
 from sidestep.prune.plan.algebra import Other, walk
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
+from sidestep.spark.jvm.wire import unpack_scan_coverage
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
@@ -109,23 +108,23 @@ def _report(
     if executed is None:
         return report
     rule = state.rule if state is not None else None
-    lines = inspector.coverage(rule, executed, ",".join(index.id for index in indexes)).split("\n")
-    listed, selected, unknown, read = (tuple(int(n) for n in line.split()) for line in lines[:4])
+    text = inspector.coverage(rule, executed, ",".join(index.id for index in indexes))
+    coverage = unpack_scan_coverage(text, [len(index.index.files) for index in indexes])
+    listed, selected, read = coverage.listed, coverage.selected, coverage.read
     report = replace(
         report,
-        files=Amounts(listed[0], read[0]),
-        bytes=Amounts(listed[1], read[1]),
-        unknown_files=unknown[0],
-        by_block=bool(read[2]),
+        files=Amounts(listed.files, read.files),
+        bytes=Amounts(listed.bytes, read.bytes),
+        unknown_files=coverage.unknown.files,
+        by_block=coverage.by_block,
     )
-    if listed[0] > selected[0]:
-        gone, size = listed[0] - selected[0], listed[1] - selected[1]
+    if listed.files > selected.files:
+        gone, size = listed.files - selected.files, listed.bytes - selected.bytes
         report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
     mine = planned.scans if planned is not None and reason is None else ()
     decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
     induced = planned.decision.induced if planned is not None else None
-    for number, index in enumerate(indexes):
-        of_listed, of_selected = (_bits(lines[4 + 2 * number + i], len(index.index.files)) for i in (0, 1))
+    for index, (of_listed, of_selected) in zip(indexes, coverage.entries, strict=True):
         report = _with_blocks(report, index, decisions.get(index.id), induced, of_listed, of_selected)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     if not filtered and reason is None:
@@ -194,10 +193,3 @@ def describe_induced(induced: Induced, key: str) -> str:
     useful = [dip for dip in induced.dips if dip.target in mine and dip.removed]
     texts = (f"{dip.column.name} as in {name[dip.origin]}.{dip.origin_column.name}" for dip in useful)
     return ", ".join(dict.fromkeys(texts)) or "what it is joined with gives no row"
-
-
-def _bits(text: str, count: int) -> Mask:
-    raw = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), bitorder="little")
-    bits = np.zeros(count, dtype=np.bool_)
-    bits[: min(count, len(raw))] = raw[:count].astype(np.bool_)
-    return bits

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +13,7 @@ from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
 from sidestep.prune.decide import decide
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.jvm.wire import packed_bits, packed_filter
+from sidestep.spark.jvm.wire import IndexAnswer, Requests, ScanAnswer, pack_answers, pack_coverage, unpack_coverage
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
 from sidestep.synopsis import Catalog, Mask
@@ -76,9 +74,8 @@ class IndexedTables:
         """Without a JVM to ask, no table is known to be covered whole, and none induces anything."""
         if self._ask_complete is None:
             return frozenset()
-        lines = ("\t".join([scan.key, *(index.id for index in self.indexes(scan))]) for scan in scans)
-        reply = self._ask_complete("\n".join(lines))
-        return frozenset(scan.key for scan, said in zip(scans, reply, strict=False) if said == "1")
+        indexes = {scan.key: [index.id for index in self.indexes(scan)] for scan in scans}
+        return unpack_coverage(indexes, self._ask_complete(pack_coverage(indexes)))
 
 
 @dataclass(frozen=True)
@@ -115,27 +112,17 @@ class Planner:
         self.complete: Callable[[str, str], str] = lambda number, scans: ""
         """Asks the JVM which scans of the plan of that number are covered whole."""
         self.last_problem = ""
-        self._pieces: dict[str, list[str]] = {}
-        self._tokens = itertools.count(1)
-        self._lock = threading.Lock()
+        self._requests = Requests()
 
     def apply(self, message: str) -> str:
-        """One message: a verb, a token and text, by lines. Text too long for one message comes in pieces.
-
-        The verb of the last is ``plan``, a number, and the session's settings, separated by tabs.
-        """
-        verb, token, text = message.split("\n", 2)
-        with self._lock:
-            if verb == "more":
-                token = token or str(next(self._tokens))
-                self._pieces.setdefault(token, []).append(text)
-                return token
-            pieces = self._pieces.pop(token, [])
+        """The answers to a plan, or the reply to a piece of one; see :mod:`sidestep.spark.jvm.wire`."""
+        request = self._requests.receive(message)
+        if isinstance(request, str):
+            return request
         try:
-            number, _, own = verb.removeprefix("plan\t").partition("\t")
-            query = read_plan("".join([*pieces, text]))
-            settings = session_settings(own, self.settings)
-            return "\n".join(_answers(self.decide(query, partial(self.complete, number), settings)))
+            query = read_plan(request.text)
+            settings = session_settings(request.settings, self.settings)
+            return pack_answers(_answers(self.decide(query, partial(self.complete, request.number), settings)))
         except Exception as problem:
             self.last_problem = f"{type(problem).__name__}: {problem}"
             log.warning("sidestep left a query as it was: %s", self.last_problem, exc_info=True)
@@ -152,8 +139,8 @@ class Planner:
         implements = ("java.util.function.Function",)
 
 
-def _answers(planned: PlannedQuery) -> Iterator[str]:
-    """For each scan with something to skip, a line: its key, then per index its id, skipped files, kept blocks."""
+def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
+    """What each scan with something to skip may leave out."""
     by_key: dict[str, list[ScanDecision]] = {}
     for decision in planned.scans:
         by_key.setdefault(decision.scan.key, []).append(decision)
@@ -163,15 +150,12 @@ def _answers(planned: PlannedQuery) -> Iterator[str]:
             # Where blocks are told by their ids, nothing is left for a bound to do.
             only = decisions[0]
             bound = worthwhile_bound(planned.decision.bounds.get(key, ()), only.catalog, only.static, only.kept)
-        parts = [key]
-        for decision in decisions:
-            skipped, blocks = decision.skipped_files, decision.block_filter
-            if skipped.any() or blocks is not None or bound:
-                parts += [decision.index.id, packed_bits(skipped), "" if blocks is None else packed_filter(blocks)]
-        if len(parts) > 1:
-            yield "\t".join(parts)
-        if bound:
-            yield f"bound\t{key}\t{bound}"
+        skipped = tuple(
+            IndexAnswer(decision.index.id, decision.skipped_files, decision.block_filter)
+            for decision in decisions
+            if decision.skipped_files.any() or decision.block_filter is not None or bound
+        )
+        yield ScanAnswer(key, skipped, bound)
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

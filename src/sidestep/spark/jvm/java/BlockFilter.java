@@ -3,6 +3,8 @@ package sidestep;
 import java.util.HashSet;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -15,16 +17,16 @@ import org.apache.spark.sql.types.DataTypes;
  * its least and greatest value only; one made into a chain of ORs, which is what spark.sql.parquet.pushdown
  * .inFilterThreshold does, overflows the stack when it is sent to an executor.)
  */
-public final class BlockFilter {
-  public static final String COLUMN = "_block";
+final class BlockFilter {
+  private static final String COLUMN = "_block";
 
   /** The condition for a relation whose files have been pruned, or null if none may or need be set. */
-  public static Expression of(LogicalRelation leaf) {
-    FileIndexes.PrunedFiles files = (FileIndexes.PrunedFiles) ((HadoopFsRelation) leaf.relation()).location();
+  static Expression of(LogicalRelation leaf) {
+    PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) leaf.relation()).location();
     if (!files.byBlock()) return null;
     AttributeReference column = column(leaf);
     if (column == null) return null;
-    FileIndexes.KeptBlocks blocks = ((FileIndexes.Skip) files.skips.get(0)).blocks;
+    PrunedFiles.KeptBlocks blocks = ((PrunedFiles.Skip) files.skips.get(0)).blocks;
     if (blocks.ranges.length == 0) return null;
     Expression ranges = either(column, blocks.ranges, 0, blocks.ranges.length / 2);
     if (blocks.ids.length == 0) return ranges;
@@ -36,8 +38,36 @@ public final class BlockFilter {
     return new And(ranges, new InSet(column, set));
   }
 
+  /** What a filter asks for apart from conditions on block ids over a relation; null if it asks for nothing else. */
+  static Expression without(Filter filter) {
+    LogicalPlan below = filter.child();
+    while (below instanceof Filter) below = ((Filter) below).child();
+    if (!PlanWriter.isFileRelation(below)) return filter.condition();
+    Expression rest = null;
+    java.util.ArrayDeque open = new java.util.ArrayDeque();
+    open.push(filter.condition());
+    while (!open.isEmpty()) {
+      Expression next = (Expression) open.pop();
+      if (next instanceof And) {
+        open.push(((And) next).right());
+        open.push(((And) next).left());
+      } else if (!isAboutBlocks(next)) {
+        rest = rest == null ? next : new And(rest, next);
+      }
+    }
+    return rest;
+  }
+
+  private static boolean isAboutBlocks(Expression e) {
+    List references = Scala.list(e.references().toSeq());
+    for (int i = 0; i < references.size(); i++) {
+      if (!((Attribute) references.get(i)).name().equals(COLUMN)) return false;
+    }
+    return !references.isEmpty() && e.deterministic();
+  }
+
   private static AttributeReference column(LogicalRelation leaf) {
-    List output = FileIndexes.list(leaf.output());
+    List output = Scala.list(leaf.output());
     for (int i = 0; i < output.size(); i++) {
       AttributeReference attribute = (AttributeReference) output.get(i);
       if (attribute.name().equals(COLUMN) && attribute.dataType().equals(DataTypes.IntegerType)) return attribute;

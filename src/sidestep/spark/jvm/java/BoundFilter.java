@@ -12,33 +12,33 @@ import org.apache.spark.sql.types.*;
  * An induced predicate as a condition over a relation: Parquet's own statistics then pass over row groups, and pages,
  * of the files that are read. It says nothing that the join would not, so it is marked and never taken for the query's.
  */
-public final class BoundFilter {
+final class BoundFilter {
   private static final TreeNodeTag MARK = new TreeNodeTag("sidestep.induced");
 
-  /** The relation below the condition, which is "column <tab> low:high,low:high"; the relation alone if it can't be. */
-  public static LogicalPlan over(LogicalPlan below, LogicalRelation leaf, String name, String ranges) {
+  /** The relation below the condition that a column lies in ranges, low:high,low:high; the relation alone if it can't be. */
+  static LogicalPlan over(LogicalRelation leaf, String name, String ranges) {
     AttributeReference column = null;
-    List output = FileIndexes.list(leaf.output());
+    List output = Scala.list(leaf.output());
     for (int i = 0; i < output.size(); i++) {
       AttributeReference attribute = (AttributeReference) output.get(i);
       if (attribute.name().equals(name)) column = attribute;
     }
-    if (column == null || ranges.isEmpty()) return below;
+    if (column == null || ranges.isEmpty()) return leaf;
     String[] each = ranges.split(",");
     Expression condition = null;
     for (int i = 0; i < each.length; i++) {
       int middle = each[i].indexOf(':');
       Expression range = between(column, each[i].substring(0, middle), each[i].substring(middle + 1));
-      if (range == null) return below;
+      if (range == null) return leaf;
       condition = condition == null ? range : new Or(condition, range);
     }
-    Filter filter = new Filter(condition, below);
+    Filter filter = new Filter(condition, leaf);
     filter.setTagValue(MARK, Boolean.TRUE);
     return filter;
   }
 
   /** Whether a filter is one of these. */
-  public static boolean is(Filter filter) {
+  static boolean is(Filter filter) {
     return filter.getTagValue(MARK).isDefined();
   }
 

@@ -2,11 +2,9 @@ package sidestep;
 
 import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -26,10 +24,10 @@ public final class Inspector {
   /** The extra optimizations of a session with the rule appended, or without it. */
   public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
     ArrayList rules = new ArrayList();
-    List now = FileIndexes.list(session.experimental().extraOptimizations());
+    List now = Scala.list(session.experimental().extraOptimizations());
     for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
     if (on) rules.add(rule);
-    session.experimental().extraOptimizations_$eq(FileIndexes.seq(rules.toArray()));
+    session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
   }
 
   public String describe(LogicalPlan plan) {
@@ -69,52 +67,9 @@ public final class Inspector {
     for (int i = 0; i < partitionColumns.size(); i++) {
       partitionSchema = partitionSchema.add(schema.apply((String) partitionColumns.get(i)));
     }
-    java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(java.util.Base64.getDecoder().decode(numbers));
-    int count = data.capacity() / 16;
     String zone = session.sessionState().conf().sessionLocalTimeZone();
-    LinkedHashMap groups = new LinkedHashMap();
-    long total = 0;
-    int start = 0;
-    int width = partitionColumns.size();
-    for (int f = 0; f < count; f++) {
-      int end = paths.indexOf('\0', start);
-      if (end < 0) end = paths.length();
-      String relative = paths.substring(start, end);
-      start = end + 1;
-      long size = data.getLong();
-      long time = data.getLong();
-      total += size;
-      ArrayList key = new ArrayList(width);
-      for (int c = 0; c < width; c++) key.add(values.get(f * width + c));
-      if (!groups.containsKey(key)) groups.put(key, new ArrayList());
-      Path path = relative.startsWith("/") || relative.contains(":/") ? new Path(relative)
-          : new Path(new Path(root), new Path(null, null, relative));
-      ((List) groups.get(key)).add(new FileStatus(size, false, 0, 0, time, path));
-    }
-    ArrayList directories = new ArrayList();
-    for (java.util.Iterator it = groups.keySet().iterator(); it.hasNext();) {
-      List key = (List) it.next();
-      Object[] row = new Object[width];
-      for (int c = 0; c < width; c++) row[c] = partitionValue((String) key.get(c), partitionSchema.fields()[c].dataType(), zone);
-      List files = (List) groups.get(key);
-      directories.add(PartitionDirectory$.MODULE$.apply(new GenericInternalRow(row),
-          (FileStatus[]) files.toArray(new FileStatus[0])));
-    }
-    Path rootPath = new Path(root);
-    FileIndexes.SnapshotFiles index =
-        new FileIndexes.SnapshotFiles(identity, rootPath, partitionSchema, directories, total);
-    // The data schema names partition columns too, so that columns keep the order of the table's schema.
-    HadoopFsRelation relation = new HadoopFsRelation(index, partitionSchema, schema, scala.Option.empty(),
-        new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);
-    return LogicalRelation$.MODULE$.apply(relation, false);
-  }
-
-  private static Object partitionValue(String text, org.apache.spark.sql.types.DataType type, String zone) {
-    if (text == null) return null;
-    Literal literal = Literal$.MODULE$.apply(text);
-    Cast cast = new Cast(literal, type, scala.Option.apply(zone), EvalMode$.MODULE$.ANSI());
-    return cast.eval(InternalRow.empty());
+    return SnapshotFiles.of(identity, new Path(root), partitionSchema, new Wire.Files(paths, numbers), values, zone)
+        .relation(session, schema);
   }
 
   /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
@@ -135,9 +90,9 @@ public final class Inspector {
     }
     // A reused exchange reads nothing again: its scan is met where it is first used.
     if (plan instanceof org.apache.spark.sql.execution.exchange.ReusedExchangeExec) return;
-    List children = FileIndexes.list(plan.children());
+    List children = Scala.list(plan.children());
     for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), found, seen);
-    List inner = FileIndexes.list(plan.subqueries());
+    List inner = Scala.list(plan.subqueries());
     for (int i = 0; i < inner.size(); i++) {
       if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), found, seen);
     }
@@ -155,12 +110,7 @@ public final class Inspector {
 
   /** Output ids of a scan's relation, so that it can be told to which logical leaf it belongs. */
   public String outputIds(FileSourceScanExec scan) {
-    StringBuilder ids = new StringBuilder();
-    List columns = FileIndexes.list(scan.output());
-    for (int i = 0; i < columns.size(); i++) {
-      ids.append(i > 0 ? "," : "").append(((Attribute) columns.get(i)).exprId().id());
-    }
-    return ids.toString();
+    return PlanWriter.ids(scan.output());
   }
 
   /** Metrics of a scan that has run, one "name=value" a line. */
@@ -183,7 +133,7 @@ public final class Inspector {
   }
 
   public String rootPath(FileSourceScanExec scan) {
-    List roots = FileIndexes.list(scan.relation().location().rootPaths());
+    List roots = Scala.list(scan.relation().location().rootPaths());
     return roots.isEmpty() ? "" : ((Path) roots.get(0)).toString();
   }
 
@@ -191,10 +141,10 @@ public final class Inspector {
   public String filesRead(FileSourceScanExec scan) {
     StringBuilder text = new StringBuilder();
     java.util.TreeSet paths = new java.util.TreeSet();
-    List rdds = FileIndexes.list(scan.inputRDDs());
+    List rdds = Scala.list(scan.inputRDDs());
     for (int r = 0; r < rdds.size(); r++) {
       if (!(rdds.get(r) instanceof FileScanRDD)) continue;
-      List partitions = FileIndexes.list(((FileScanRDD) rdds.get(r)).filePartitions());
+      List partitions = Scala.list(((FileScanRDD) rdds.get(r)).filePartitions());
       for (int p = 0; p < partitions.size(); p++) {
         PartitionedFile[] files = ((FilePartition) partitions.get(p)).files();
         for (int f = 0; f < files.length; f++) paths.add(files[f].toPath().toUri().getPath());
@@ -213,7 +163,7 @@ public final class Inspector {
    */
   public String coverage(PruneRule rule, FileSourceScanExec scan, String keysIds) {
     String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
-    FileIndexes.Keys[] keys = new FileIndexes.Keys[ids.length];
+    FileKeys[] keys = new FileKeys[ids.length];
     BitSet[] listed = new BitSet[ids.length];
     BitSet[] selected = new BitSet[ids.length];
     for (int i = 0; i < ids.length; i++) {
@@ -222,23 +172,23 @@ public final class Inspector {
       selected[i] = new BitSet();
     }
     FileIndex location = scan.relation().location();
-    FileIndex base = FileIndexes.unwrap(location);
-    scala.collection.immutable.Seq none = FileIndexes.seq(new Object[0]);
-    scala.collection.immutable.Seq partitionFilters = FileIndexes.seq(staticOnly(scan.partitionFilters()));
+    FileIndex base = PrunedFiles.unwrap(location);
+    scala.collection.immutable.Seq none = Scala.seq(new Object[0]);
+    scala.collection.immutable.Seq partitionFilters = Scala.seq(staticOnly(scan.partitionFilters()));
     long[] all = count(base.listFiles(none, none), keys, listed);
     long[] some = count(base.listFiles(partitionFilters, none), keys, selected);
-    long[] read = count(location.listFiles(partitionFilters, none), new FileIndexes.Keys[0], new BitSet[0]);
+    long[] read = count(location.listFiles(partitionFilters, none), new FileKeys[0], new BitSet[0]);
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
-    text.append(location instanceof FileIndexes.PrunedFiles && ((FileIndexes.PrunedFiles) location).byBlock() ? " 1" : " 0");
-    for (int i = 0; i < ids.length; i++) text.append('\n').append(bits(listed[i])).append('\n').append(bits(selected[i]));
+    text.append(location instanceof PrunedFiles && ((PrunedFiles) location).byBlock() ? " 1" : " 0");
+    for (int i = 0; i < ids.length; i++) text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
     return text.toString();
   }
 
   private static Object[] staticOnly(scala.collection.Seq filters) {
     ArrayList kept = new ArrayList();
-    List all = FileIndexes.list(filters);
+    List all = Scala.list(filters);
     for (int i = 0; i < all.size(); i++) {
       if (!hasPlan((Expression) all.get(i))) kept.add(all.get(i));
     }
@@ -247,19 +197,15 @@ public final class Inspector {
 
   private static boolean hasPlan(Expression e) {
     if (e instanceof PlanExpression || e instanceof DynamicPruning) return true;
-    List children = FileIndexes.list(e.children());
+    List children = Scala.list(e.children());
     for (int i = 0; i < children.size(); i++) if (hasPlan((Expression) children.get(i))) return true;
     return false;
   }
 
-  private static String bits(BitSet bits) {
-    return java.util.Base64.getEncoder().encodeToString(bits.toByteArray());
-  }
-
-  private static long[] count(scala.collection.immutable.Seq directories, FileIndexes.Keys[] keys, BitSet[] entries) {
+  private static long[] count(scala.collection.immutable.Seq directories, FileKeys[] keys, BitSet[] entries) {
     long[] totals = new long[4];
-    for (java.util.Iterator d = FileIndexes.list(directories).iterator(); d.hasNext();) {
-      java.util.Iterator files = FileIndexes.list(((PartitionDirectory) d.next()).files()).iterator();
+    for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
+      java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();
       while (files.hasNext()) {
         FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
         totals[0]++;

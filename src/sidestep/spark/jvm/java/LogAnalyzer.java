@@ -33,9 +33,9 @@ public final class LogAnalyzer {
     session = original.cloneSession();
     // What sidestep would skip is no matter here; other rules of the session are part of how it understands queries.
     ArrayList rules = new ArrayList();
-    List now = FileIndexes.list(session.experimental().extraOptimizations());
+    List now = Scala.list(session.experimental().extraOptimizations());
     for (int i = 0; i < now.size(); i++) if (!(now.get(i) instanceof PruneRule)) rules.add(now.get(i));
-    session.experimental().extraOptimizations_$eq(FileIndexes.seq(rules.toArray()));
+    session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
     session.sessionState().catalog().clearTempTables();
     threads = java.util.concurrent.Executors.newFixedThreadPool(cores, new java.util.concurrent.ThreadFactory() {
       public Thread newThread(Runnable work) {
@@ -49,16 +49,13 @@ public final class LogAnalyzer {
   /** A table of this schema, known by this name; its scans have the given root. */
   public void table(List name, String root, String schemaJson) {
     StructType schema = (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson);
-    FileIndexes.SnapshotFiles files = new FileIndexes.SnapshotFiles("schema of " + root, new Path(root),
-        new StructType(), new ArrayList(), TABLE_BYTES);
-    HadoopFsRelation relation = new HadoopFsRelation(files, new StructType(), schema, scala.Option.empty(),
-        new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);
-    LogicalPlan leaf = LogicalRelation$.MODULE$.apply(relation, false);
+    LogicalPlan leaf = new SnapshotFiles("schema of " + root, new Path(root), new StructType(), new ArrayList(),
+        TABLE_BYTES).relation(session, schema);
     if (name.size() > 1) {
       qualified.put(key(name), leaf);
     } else {
-      org.apache.spark.sql.classic.Dataset.ofRows(session, leaf).createOrReplaceTempView("`" + name.get(0).toString().replace("`", "``") + "`");
+      String view = "`" + name.get(0).toString().replace("`", "``") + "`";
+      org.apache.spark.sql.classic.Dataset.ofRows(session, leaf).createOrReplaceTempView(view);
     }
   }
 
@@ -142,19 +139,19 @@ public final class LogAnalyzer {
       public Object applyOrElse(Object node, scala.Function1 otherwise) {
         if (node instanceof UnresolvedWith) {
           UnresolvedWith with = (UnresolvedWith) node;
-          List relations = FileIndexes.list(with.cteRelations());
+          List relations = Scala.list(with.cteRelations());
           Object[] changed = new Object[relations.size()];
           for (int i = 0; i < changed.length; i++) {
             scala.Tuple3 relation = (scala.Tuple3) relations.get(i);
             changed[i] = new scala.Tuple3(relation._1(), withTables((LogicalPlan) relation._2()), relation._3());
           }
-          return new UnresolvedWith(with.child(), FileIndexes.seq(changed), with.allowRecursion());
+          return new UnresolvedWith(with.child(), Scala.seq(changed), with.allowRecursion());
         }
         if (!(node instanceof UnresolvedRelation)) return otherwise.apply(node);
-        List name = FileIndexes.list(((UnresolvedRelation) node).multipartIdentifier());
+        List name = Scala.list(((UnresolvedRelation) node).multipartIdentifier());
         LogicalRelation leaf = (LogicalRelation) qualified.get(key(name));
         if (leaf == null) return node;
-        scala.collection.immutable.Seq qualifier = FileIndexes.seq(name.subList(0, name.size() - 1).toArray());
+        scala.collection.immutable.Seq qualifier = Scala.seq(name.subList(0, name.size() - 1).toArray());
         return new SubqueryAlias(new AliasIdentifier((String) name.get(name.size() - 1), qualifier), leaf.newInstance());
       }
     });
@@ -176,13 +173,8 @@ public final class LogAnalyzer {
     }
     String message = problem.getMessage() == null ? problem.toString() : problem.getMessage().trim();
     int end = message.indexOf('\n');
-    StringBuilder out = new StringBuilder("[");
-    PlanWriter.quote(condition, out);
-    out.append(',');
-    PlanWriter.quote(object, out);
-    out.append(',');
-    PlanWriter.quote(end < 0 ? message : message.substring(0, end), out);
-    return out.append(']').toString();
+    String line = end < 0 ? message : message.substring(0, end);
+    return new Json().open('[').text(condition).text(object).text(line).close(']').toString();
   }
 
   private static final class NotAQuery extends RuntimeException {

@@ -1,7 +1,6 @@
 package sidestep;
 
 import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
@@ -16,7 +15,10 @@ import org.apache.spark.sql.execution.datasources.*;
 
 /** The rule that Spark's optimizer runs last: asks Python about the plan, and swaps the file indexes it may prune. */
 public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
+  private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
+
   private final java.util.function.Function python;
+  /** Of type FileKeys, by the id of the index. */
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
   private final ThreadLocal last = new ThreadLocal();
   private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
@@ -47,11 +49,11 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   public void putKeys(String id, String root, String paths, String numbers) {
-    keys.put(id, new FileIndexes.Keys(id, root, paths, numbers));
+    keys.put(id, new FileKeys(id, root, new Wire.Files(paths, numbers)));
   }
 
-  public FileIndexes.Keys keysOf(String id) {
-    return (FileIndexes.Keys) keys.get(id);
+  FileKeys keysOf(String id) {
+    return (FileKeys) keys.get(id);
   }
 
   public void dropKeys(String id) {
@@ -72,16 +74,16 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       String reply;
       asked.put(number, plan);
       try {
-        reply = ask("plan\t" + number + "\t" + settings(plan), writer.text());
+        reply = Wire.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text());
       } finally {
         asked.remove(number);
       }
-      LogicalPlan result = replace(plan, decisions(reply));
+      LogicalPlan result = replace(plan, Wire.answers(reply));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (Throwable cause) {
       problem = cause.toString();
-      FileIndexes.LOG.warn("sidestep left a query as it was because its rule failed", cause);
+      LOG.warn("sidestep left a query as it was because its rule failed", cause);
       return plan;
     }
   }
@@ -107,83 +109,57 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * Which scans of a plan have, in the indexes named, an entry for the present version of every file. Lines: output ids
-   * of a leaf and ids of indexes, tab-separated; the reply has a 1 or a 0 for each.
+   * Which scans of a plan have, in the indexes named, an entry for the present version of every file: the reply has a 1
+   * or a 0 for each.
    */
-  public String completeIn(LogicalPlan plan, String scans) {
+  public String completeIn(LogicalPlan plan, String question) {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
     StringBuilder reply = new StringBuilder();
-    String[] lines = scans.split("\n");
-    for (int i = 0; i < lines.length; i++) {
-      String[] parts = lines[i].split("\t");
-      List locations = (List) leaves.get(parts[0]);
-      FileIndexes.Keys[] known = new FileIndexes.Keys[parts.length - 1];
+    String[][] scans = Wire.scans(question);
+    for (int i = 0; i < scans.length; i++) {
+      List locations = (List) leaves.get(scans[i][0]);
+      FileKeys[] known = new FileKeys[scans[i].length - 1];
       boolean complete = locations != null;
       for (int k = 0; k < known.length; k++) {
-        known[k] = (FileIndexes.Keys) keys.get(parts[k + 1]);
+        known[k] = (FileKeys) keys.get(scans[i][k + 1]);
         complete &= known[k] != null;
       }
       for (int l = 0; complete && l < locations.size(); l++) {
-        complete = FileIndexes.complete(FileIndexes.unwrap((FileIndex) locations.get(l)), known);
+        complete = FileKeys.cover(PrunedFiles.unwrap((FileIndex) locations.get(l)), known);
       }
       reply.append(complete ? '1' : '0');
     }
     return reply.toString();
   }
 
-  private static void collectLeaves(LogicalPlan plan, Map found) {
+  private static void collectLeaves(LogicalPlan plan, Map leaves) {
     if (PlanWriter.isFileRelation(plan)) {
       LogicalRelation leaf = (LogicalRelation) plan;
       String ids = PlanWriter.outputIds(leaf);
-      if (!found.containsKey(ids)) found.put(ids, new ArrayList());
-      ((List) found.get(ids)).add(((HadoopFsRelation) leaf.relation()).location());
+      if (!leaves.containsKey(ids)) leaves.put(ids, new ArrayList());
+      ((List) leaves.get(ids)).add(((HadoopFsRelation) leaf.relation()).location());
     }
-    List children = FileIndexes.list(plan.children());
-    for (int i = 0; i < children.size(); i++) collectLeaves((LogicalPlan) children.get(i), found);
-    List inside = FileIndexes.list(plan.subqueries());
-    for (int i = 0; i < inside.size(); i++) collectLeaves((LogicalPlan) inside.get(i), found);
+    List children = Scala.list(plan.children());
+    for (int i = 0; i < children.size(); i++) collectLeaves((LogicalPlan) children.get(i), leaves);
+    List inside = Scala.list(plan.subqueries());
+    for (int i = 0; i < inside.size(); i++) collectLeaves((LogicalPlan) inside.get(i), leaves);
   }
 
-  /** Sends a request in pieces: one over 8,192 bytes would wait 40 ms for an acknowledgement. */
-  String ask(String verb, String request) {
-    int piece = 7000;
-    Object token = "";
-    for (int start = 0; start + piece < request.length(); start += piece) {
-      token = python.apply("more\n" + token + "\n" + request.substring(start, start + piece));
+  /** What is skipped of a scan, by the indexes that are still known; null if nothing is. */
+  private List skips(Wire.Answer answer) {
+    if (answer == null) return null;
+    ArrayList skips = new ArrayList();
+    for (int i = 0; i < answer.skipped.size(); i++) {
+      Wire.Skipped skipped = (Wire.Skipped) answer.skipped.get(i);
+      FileKeys known = (FileKeys) keys.get(skipped.keys);
+      // Gone: a newer index took its place while Python was answering. The next query has that one.
+      if (known != null) skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.blocks));
     }
-    int rest = request.length() <= piece ? 0 : ((request.length() - 1) / piece) * piece;
-    return (String) python.apply(verb + "\n" + token + "\n" + request.substring(rest));
+    return skips.isEmpty() ? null : skips;
   }
 
-  /**
-   * Reply lines: output ids of a leaf, then for each index its id, skipped files and kept blocks, tab-separated; or
-   * "bound", output ids of a leaf, a column and the ranges that its values must lie in (under "bound " and the ids).
-   */
-  private Map decisions(String reply) {
-    HashMap found = new HashMap();
-    if (reply == null || reply.isEmpty()) return found;
-    String[] lines = reply.split("\n");
-    for (int i = 0; i < lines.length; i++) {
-      String[] parts = lines[i].split("\t", -1);
-      if (parts[0].equals("bound")) {
-        found.put("bound " + parts[1], parts);
-        continue;
-      }
-      ArrayList skips = new ArrayList();
-      for (int p = 1; p + 2 < parts.length; p += 3) {
-        FileIndexes.Keys known = (FileIndexes.Keys) keys.get(parts[p]);
-        // Gone: a newer index took its place while Python was answering. The next query has that one.
-        if (known == null) continue;
-        BitSet files = BitSet.valueOf(java.util.Base64.getDecoder().decode(parts[p + 1]));
-        skips.add(new FileIndexes.Skip(known, files, FileIndexes.KeptBlocks.parse(parts[p + 2])));
-      }
-      if (!skips.isEmpty()) found.put(parts[0], skips);
-    }
-    return found;
-  }
-
-  private LogicalPlan replace(LogicalPlan plan, final Map decisions) throws Exception {
+  private LogicalPlan replace(LogicalPlan plan, final Map answers) throws Exception {
     final boolean[] changed = new boolean[1];
     final Set byBlock = Collections.newSetFromMap(new IdentityHashMap());
     LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
@@ -195,14 +171,15 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!isDefinedAt(node)) return otherwise.apply(node);
         if (node instanceof Filter) return withBlocksLast((Filter) node);
         LogicalRelation leaf = (LogicalRelation) node;
-        List skips = (List) decisions.get(PlanWriter.outputIds(leaf));
-        String[] bound = (String[]) decisions.get("bound " + PlanWriter.outputIds(leaf));
+        Wire.Answer answer = (Wire.Answer) answers.get(PlanWriter.outputIds(leaf));
+        List skips = skips(answer);
         FileIndex base = ((HadoopFsRelation) leaf.relation()).location();
         // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
-        if (skips == null || base instanceof FileIndexes.PrunedFiles) return leaf;
+        if (skips == null || base instanceof PrunedFiles) return leaf;
         changed[0] = true;
-        LogicalRelation pruned = withLocation(leaf, new FileIndexes.PrunedFiles(base, skips));
-        LogicalPlan below = bound == null ? (LogicalPlan) pruned : BoundFilter.over(pruned, pruned, bound[2], bound[3]);
+        LogicalRelation pruned = withLocation(leaf, new PrunedFiles(base, skips));
+        LogicalPlan below = answer.boundColumn == null ? (LogicalPlan) pruned
+            : BoundFilter.over(pruned, answer.boundColumn, answer.boundRanges);
         Expression blocks = BlockFilter.of(pruned);
         if (blocks == null) return below;
         Filter filter = new Filter(blocks, below);
@@ -221,7 +198,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     });
     if (!changed[0]) return plan;
     if (!result.resolved() || !result.outputSet().equals(plan.outputSet())) {
-      FileIndexes.LOG.warn("sidestep discarded its plan because it did not resolve to the same output");
+      LOG.warn("sidestep discarded its plan because it did not resolve to the same output");
       return plan;
     }
     return result;
@@ -240,7 +217,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
             "rowCount", scala.Option.empty());
         table = scala.Option.apply(copyWith(table.get(), "stats", scala.Option.apply(smaller)));
       } catch (Exception problem) {
-        FileIndexes.LOG.warn("sidestep could not lower the statistics of a table", problem);
+        LOG.warn("sidestep could not lower the statistics of a table", problem);
       }
     }
     LogicalRelation copy = leaf.copy(pruned, leaf.output(), table, leaf.isStreaming(), leaf.stream());

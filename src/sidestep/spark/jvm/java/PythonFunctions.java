@@ -1,13 +1,19 @@
 package sidestep;
 
+import java.util.HashMap;
+import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.api.python.PythonEvalType;
 import org.apache.spark.api.python.PythonFunction;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 
 /**
- * What a Python UDF is, apart from its arguments: asked of Python (functions.py) once per function, and remembered.
+ * What a Python UDF is, apart from its arguments: asked of Python (udf/identity.py) once per function, and remembered.
  * There is one per JVM.
  */
 public final class PythonFunctions {
@@ -23,7 +29,7 @@ public final class PythonFunctions {
   }
 
   /** "=" and all that the function's value depends on, or "!" and why that is not known. */
-  public static String identity(PythonUDF udf, org.apache.spark.sql.internal.SQLConf conf) {
+  static String identity(PythonUDF udf, org.apache.spark.sql.internal.SQLConf conf) {
     // A user-defined type goes to Python as an object of a class, and the class is not in the type's SQL.
     if (udf.dataType().json().contains("\"udt\"")) return "!its result has a user-defined type";
     for (int i = 0; i < udf.children().size(); i++) {
@@ -83,11 +89,68 @@ public final class PythonFunctions {
     return copy;
   }
 
-  public static String digest(byte[] bytes) {
+  static String digest(String text) {
+    return digest(text.getBytes(java.nio.charset.StandardCharsets.UTF_8));
+  }
+
+  private static String digest(byte[] bytes) {
     try {
       return java.util.HexFormat.of().formatHex(java.security.MessageDigest.getInstance("SHA-256").digest(bytes));
     } catch (java.security.NoSuchAlgorithmException impossible) {
       throw new IllegalStateException(impossible);
+    }
+  }
+
+  /** The columns of a plan that stand for a call of a Python function: Spark has taken the calls out of filters. */
+  static final class Calls {
+    /** By the id of the column, the call or what it is part of. */
+    private final HashMap calls = new HashMap();
+
+    Calls(LogicalPlan plan) {
+      collect(plan);
+    }
+
+    /** The results of evaluations, and aliases of anything with a call in it. */
+    private void collect(LogicalPlan plan) {
+      List children = Scala.list(plan.children());
+      for (int i = 0; i < children.size(); i++) collect((LogicalPlan) children.get(i));
+      List inside = Scala.list(plan.subqueries());
+      for (int i = 0; i < inside.size(); i++) collect((LogicalPlan) inside.get(i));
+      if (plan instanceof BaseEvalPython) {
+        List functions = Scala.list(((BaseEvalPython) plan).udfs());
+        List results = Scala.list(((BaseEvalPython) plan).resultAttrs());
+        for (int i = 0; i < functions.size(); i++) {
+          calls.put(Long.valueOf(((Attribute) results.get(i)).exprId().id()), in((Expression) functions.get(i)));
+        }
+      } else if (plan instanceof Project) {
+        List columns = Scala.list(((Project) plan).projectList());
+        for (int i = 0; i < columns.size(); i++) {
+          if (!(columns.get(i) instanceof Alias)) continue;
+          Expression source = in(((Alias) columns.get(i)).child());
+          if (!source.containsPattern(TreePattern.PYTHON_UDF())) continue;
+          calls.put(Long.valueOf(((Alias) columns.get(i)).exprId().id()), source);
+        }
+      }
+    }
+
+    /** The expression with calls where columns stand for them. */
+    Expression in(Expression e) {
+      if (calls.isEmpty()) return e;
+      return (Expression) ((TreeNode) e).transformUp(new scala.runtime.AbstractPartialFunction() {
+        public boolean isDefinedAt(Object node) {
+          return call(node) != null;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+          Object call = call(node);
+          return call == null ? otherwise.apply(node) : call;
+        }
+      });
+    }
+
+    private Object call(Object node) {
+      if (!(node instanceof AttributeReference)) return null;
+      return calls.get(Long.valueOf(((AttributeReference) node).exprId().id()));
     }
   }
 }

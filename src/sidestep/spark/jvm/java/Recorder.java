@@ -14,6 +14,10 @@ import org.apache.spark.sql.execution.QueryExecution;
  * here is noted and harms no query.
  */
 public final class Recorder implements org.apache.spark.sql.util.QueryExecutionListener {
+  /** The format of a line, see docs/formats.md. */
+  static final int FORMAT = 2;
+  private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
+
   private final SparkSession session;
   private final Inspector inspector = new Inspector();
   private final FileOutputStream file;
@@ -47,11 +51,6 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
     }
   }
 
-  /** Loses the file, as a full or vanished disk does. */
-  public void closeFile() throws Exception {
-    file.close();
-  }
-
   public synchronized long records() {
     return records;
   }
@@ -76,7 +75,7 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
       LogicalPlan plan = execution.optimizedPlan();
       if (readsATable(plan)) write(line(plan, execution, duration), began);
     } catch (Throwable cause) {
-      if (problem.isEmpty()) FileIndexes.LOG.warn("sidestep could not record a query", cause);
+      if (problem.isEmpty()) LOG.warn("sidestep could not record a query", cause);
       problem = cause.toString();
     } finally {
       if (active.isDefined()) SparkSession.setActiveSession((SparkSession) active.get());
@@ -101,34 +100,29 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
       bytes += metric((FileSourceScanExec) scans.get(i), "filesSize");
     }
     double seconds = duration / 1e9;
-    StringBuilder out = new StringBuilder("{\"recording\":1,\"time\":");
-    out.append(String.format(java.util.Locale.ROOT, "%.3f",
-        new Object[] {Double.valueOf(System.currentTimeMillis() / 1e3 - seconds)}));
-    out.append(",\"seconds\":").append(String.format(java.util.Locale.ROOT, "%.6f", new Object[] {Double.valueOf(seconds)}));
-    out.append(",\"rows\":").append(rows).append(",\"bytes\":").append(bytes).append(",\"user\":");
-    PlanWriter.quote(session.sparkContext().sparkUser(), out);
+    Json out = new Json().open('{').key("recording").number(FORMAT);
+    out.key("time").number(System.currentTimeMillis() / 1e3 - seconds, 3).key("seconds").number(seconds, 6);
+    out.key("rows").number(rows).key("bytes").number(bytes);
+    out.key("user").text(session.sparkContext().sparkUser());
     scala.Option text = execution.logical().origin().sqlText();
-    if (text.isDefined()) {
-      out.append(",\"sql\":");
-      PlanWriter.quote((String) text.get(), out);
-    }
-    return out.append(",\"plan\":").append(new PlanWriter(plan, true).text()).append("}\n").toString();
+    if (text.isDefined()) out.key("sql").text((String) text.get());
+    return out.key("plan").raw(new PlanWriter(plan, true).text()).close('}') + "\n";
   }
 
   private static long metric(FileSourceScanExec scan, String name) {
-    scala.Option found = scan.metrics().get(name);
-    if (!found.isDefined()) return 0;
-    return Math.max(0, ((Number) ((org.apache.spark.util.AccumulatorV2) found.get()).value()).longValue());
+    scala.Option metric = scan.metrics().get(name);
+    if (!metric.isDefined()) return 0;
+    return Math.max(0, ((Number) ((org.apache.spark.util.AccumulatorV2) metric.get()).value()).longValue());
   }
 
   /** Whether some leaf, in a subquery or not, is stored data: commands and queries about nothing say nothing. */
   private static boolean readsATable(LogicalPlan plan) {
-    List leaves = FileIndexes.list(plan.collectLeaves());
+    List leaves = Scala.list(plan.collectLeaves());
     for (int i = 0; i < leaves.size(); i++) {
       String kind = leaves.get(i).getClass().getSimpleName();
       if (kind.endsWith("Relation") && !kind.equals("LocalRelation") && !kind.equals("OneRowRelation")) return true;
     }
-    List subqueries = FileIndexes.list(plan.subqueriesAll());
+    List subqueries = Scala.list(plan.subqueriesAll());
     for (int i = 0; i < subqueries.size(); i++) if (readsATable((LogicalPlan) subqueries.get(i))) return true;
     return false;
   }

@@ -1,0 +1,223 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.execution.datasources.*;
+
+/** The files that an index knows: their positions by path, and the size and time that its entries are for. */
+public final class FileKeys {
+  private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
+
+  final String id;
+  private final String[] paths;
+  private final HashMap positions;
+  private final ArrayList matches = new ArrayList();
+  final long[] sizes;
+  final long[] times;
+  /** When each file was last seen to be unchanged on disk; see Candidates. */
+  final long[] lookedAt;
+  long totalBytes = 0;
+
+  /** files: with paths relative to the root; an empty one is the root itself. */
+  FileKeys(String id, String root, Wire.Files files) {
+    this.id = id;
+    paths = files.paths;
+    sizes = files.sizes;
+    times = files.times;
+    lookedAt = new long[paths.length];
+    positions = new HashMap(paths.length * 2);
+    String prefix = root.endsWith("/") ? root : root + "/";
+    for (int i = 0; i < paths.length; i++) {
+      paths[i] = paths[i].isEmpty() ? root : prefix + paths[i];
+      positions.put(paths[i], Integer.valueOf(i));
+      totalBytes += sizes[i];
+    }
+  }
+
+  /** The position of the entry that is for this very version of the file, or -1. */
+  int position(FileStatus file) {
+    return position(file, -1);
+  }
+
+  /** The same, trying one entry first: listings of a folder follow each other in the same order. */
+  private int position(FileStatus file, int guess) {
+    String path = file.getPath().toUri().getPath();
+    int i = guess;
+    if (i < 0 || !paths[i].equals(path)) {
+      Integer entry = (Integer) positions.get(path);
+      if (entry == null) return -1;
+      i = entry.intValue();
+    }
+    return sizes[i] == file.getLen() && times[i] == file.getModificationTime() ? i : -1;
+  }
+
+  /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
+  Match match(FileIndex base) {
+    if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
+    synchronized (matches) {
+      Match newest = null;
+      for (int i = matches.size() - 1; i >= 0; i--) {
+        Match match = (Match) matches.get(i);
+        if (match.base.get() == base) return match;
+        if (match.base.get() == null) matches.remove(i);
+        if (newest == null) newest = match;
+      }
+      List listed = base instanceof SnapshotFiles
+          ? ((SnapshotFiles) base).allFiles()
+          : Scala.list(((PartitioningAwareFileIndex) base).allFiles());
+      FileStatus[] files = (FileStatus[]) listed.toArray(new FileStatus[listed.size()]);
+      int[] entries = new int[files.length];
+      boolean follow = newest != null && newest.positions.length == files.length;
+      for (int i = 0; i < files.length; i++) entries[i] = position(files[i], follow ? newest.positions[i] : -1);
+      Match match = new Match(base, files, entries);
+      matches.add(match);
+      if (matches.size() > 16) matches.remove(0);
+      return match;
+    }
+  }
+
+  long bytesOf(BitSet files) {
+    long total = 0;
+    for (int i = files.nextSetBit(0); i >= 0; i = files.nextSetBit(i + 1)) total += sizes[i];
+    return total;
+  }
+
+  /**
+   * Whether every file of a listing has an entry in one of these indexes and is, as far as a look tells, still the file
+   * that the entry was made from. Files that will be skipped count too: one that was rewritten is read after all, and
+   * may hold what no entry speaks of.
+   */
+  static boolean cover(FileIndex base, FileKeys[] indexes) {
+    try {
+      Match[] matches = new Match[indexes.length];
+      int count = -1;
+      for (int k = 0; k < indexes.length; k++) {
+        matches[k] = indexes[k].match(base);
+        if (matches[k] == null) return false;
+        count = matches[k].files.length;
+      }
+      if (count < 0) return false;
+      Candidates all = new Candidates();
+      for (int i = 0; i < count; i++) {
+        int owner = 0;
+        while (owner < indexes.length && matches[owner].positions[i] < 0) owner++;
+        if (owner == indexes.length) return false;
+        all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
+      }
+      return base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
+    } catch (Throwable problem) {
+      LOG.warn("sidestep could not tell whether all files of a table are indexed", problem);
+      return false;
+    }
+  }
+
+  /** The files of one listing with the positions of their entries (-1: none), in the listing's order. */
+  static final class Match {
+    final java.lang.ref.WeakReference base;
+    final FileStatus[] files;
+    final int[] positions;
+    private java.util.IdentityHashMap ordinals;
+
+    Match(FileIndex base, FileStatus[] files, int[] positions) {
+      this.base = new java.lang.ref.WeakReference(base);
+      this.files = files;
+      this.positions = positions;
+    }
+
+    /** Where a file stands in the listing, given where it is expected; -1 if it is not of this listing. */
+    int ordinal(FileStatus file, int expected) {
+      if (expected < files.length && files[expected] == file) return expected;
+      synchronized (this) {
+        if (ordinals == null) {
+          ordinals = new java.util.IdentityHashMap(files.length * 2);
+          for (int i = 0; i < files.length; i++) ordinals.put(files[i], Integer.valueOf(i));
+        }
+        Integer ordinal = (Integer) ordinals.get(file);
+        return ordinal == null ? -1 : ordinal.intValue();
+      }
+    }
+  }
+
+  /**
+   * Files that are about to be skipped, and whether they are still what the listing says. Spark reads a path, whatever is
+   * there now; its listing may be from long ago, so a file rewritten in place since then must not be skipped on the word
+   * of an entry for the old one.
+   *
+   * Each local file is looked at before it is skipped. Where there are more than MANY of them, a look holds for a while,
+   * longer the more there are: listing so many files takes Spark a while too, and it cannot tell a change within that
+   * time from one before.
+   * Remote files are taken as listed: stores that keep such tables replace whole objects, and a look at each would cost
+   * more than reading does.
+   */
+  static final class Candidates {
+    static final int SLICE = 2048;
+    static final int MANY = 2048;
+    static final long HOLDS_NANOS_PER_FILE = 100 * 1000;
+
+    private final long since = System.nanoTime();
+    private int size = 0;
+    private int[] numbers = new int[64];
+    private int[] positions = new int[64];
+    private FileStatus[] files = new FileStatus[64];
+    private FileKeys[] keys = new FileKeys[64];
+
+    /** number: where the file stands in what was listed; position: where its entry stands in the index. */
+    void add(int number, FileStatus file, FileKeys index, int position) {
+      if (size == files.length) {
+        numbers = java.util.Arrays.copyOf(numbers, size * 2);
+        positions = java.util.Arrays.copyOf(positions, size * 2);
+        files = (FileStatus[]) java.util.Arrays.copyOf(files, size * 2);
+        keys = (FileKeys[]) java.util.Arrays.copyOf(keys, size * 2);
+      }
+      numbers[size] = number;
+      positions[size] = position;
+      files[size] = file;
+      keys[size++] = index;
+    }
+
+    BitSet all() {
+      BitSet all = new BitSet();
+      for (int i = 0; i < size; i++) all.set(numbers[i]);
+      return all;
+    }
+
+    BitSet unchanged() throws Exception {
+      ArrayList running = new ArrayList();
+      final byte[] changed = new byte[size];
+      for (int start = 0; start < size; start += SLICE) {
+        final int from = start;
+        final int to = Math.min(size, start + SLICE);
+        Runnable look = new Runnable() {
+          public void run() {
+            look(from, to, changed);
+          }
+        };
+        if (size <= SLICE) look.run();
+        else running.add(java.util.concurrent.ForkJoinPool.commonPool().submit(look));
+      }
+      for (int i = 0; i < running.size(); i++) ((java.util.concurrent.Future) running.get(i)).get();
+      BitSet unchanged = all();
+      for (int i = 0; i < size; i++) if (changed[i] != 0) unchanged.clear(numbers[i]);
+      return unchanged;
+    }
+
+    void look(int from, int to, byte[] changed) {
+      long now = System.nanoTime();
+      for (int i = from; i < to; i++) {
+        long[] lookedAt = keys[i].lookedAt;
+        long looked = lookedAt[positions[i]];
+        // Another query may have looked since this one began; among many at once, one look serves them all.
+        if (looked != 0 && (looked - since >= 0 || size > MANY && now - looked < size * HOLDS_NANOS_PER_FILE)) continue;
+        java.net.URI uri = files[i].getPath().toUri();
+        if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
+        long modified = new java.io.File(uri.getPath()).lastModified();
+        // 0: gone. A file that is not there holds no rows that matter, so it stays skipped.
+        if (modified != 0 && modified != files[i].getModificationTime()) changed[i] = 1;
+        else lookedAt[positions[i]] = now;
+      }
+    }
+  }
+}

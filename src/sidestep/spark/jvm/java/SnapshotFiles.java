@@ -1,0 +1,159 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** A fixed list of files with their partition values: what a Delta log says a version of a table consists of. */
+public final class SnapshotFiles implements FileIndex {
+  private final String identity;
+  private final Path root;
+  private final StructType partitionSchema;
+  /** Of type PartitionDirectory. */
+  private final List directories;
+  private final long size;
+
+  SnapshotFiles(String identity, Path root, StructType partitionSchema, List directories, long size) {
+    this.identity = identity;
+    this.root = root;
+    this.partitionSchema = partitionSchema;
+    this.directories = directories;
+    this.size = size;
+  }
+
+  /** A version of a table. Values: for each file, the text (or null) of each partition column. */
+  static SnapshotFiles of(String identity, Path root, StructType partitionSchema, Wire.Files files, List values,
+      String zone) {
+    LinkedHashMap groups = new LinkedHashMap();
+    long size = 0;
+    int width = partitionSchema.length();
+    for (int f = 0; f < files.paths.length; f++) {
+      size += files.sizes[f];
+      List key = new ArrayList(values.subList(f * width, (f + 1) * width));
+      if (!groups.containsKey(key)) groups.put(key, new ArrayList());
+      String name = files.paths[f];
+      Path path = name.startsWith("/") || name.contains(":/") ? new Path(name)
+          : new Path(root, new Path(null, null, name));
+      ((List) groups.get(key)).add(new FileStatus(files.sizes[f], false, 0, 0, files.times[f], path));
+    }
+    ArrayList directories = new ArrayList();
+    for (java.util.Iterator it = groups.keySet().iterator(); it.hasNext();) {
+      List key = (List) it.next();
+      Object[] row = new Object[width];
+      for (int c = 0; c < width; c++) {
+        row[c] = partitionValue((String) key.get(c), partitionSchema.fields()[c].dataType(), zone);
+      }
+      directories.add(PartitionDirectory$.MODULE$.apply(new GenericInternalRow(row),
+          (FileStatus[]) ((List) groups.get(key)).toArray(new FileStatus[0])));
+    }
+    return new SnapshotFiles(identity, root, partitionSchema, directories, size);
+  }
+
+  private static Object partitionValue(String text, DataType type, String zone) {
+    if (text == null) return null;
+    Cast cast = new Cast(Literal$.MODULE$.apply(text), type, scala.Option.apply(zone), EvalMode$.MODULE$.ANSI());
+    return cast.eval(InternalRow.empty());
+  }
+
+  /** A Parquet relation over the files. The schema names partition columns too, so that columns keep their order. */
+  LogicalRelation relation(org.apache.spark.sql.classic.SparkSession session, StructType schema) {
+    HadoopFsRelation relation = new HadoopFsRelation(this, partitionSchema, schema, scala.Option.empty(),
+        new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);
+    return LogicalRelation$.MODULE$.apply(relation, false);
+  }
+
+  public scala.collection.immutable.Seq listFiles(
+      scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+    ArrayList conditions = new ArrayList();
+    for (java.util.Iterator it = Scala.list(partitionFilters).iterator(); it.hasNext();) {
+      final StructType schema = partitionSchema;
+      Expression bound = (Expression) ((TreeNode) it.next()).transform(new scala.runtime.AbstractPartialFunction() {
+        public boolean isDefinedAt(Object node) {
+          return node instanceof AttributeReference;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 otherwise) {
+          if (!(node instanceof AttributeReference)) return otherwise.apply(node);
+          int field = schema.fieldIndex(((AttributeReference) node).name());
+          return new BoundReference(field, schema.fields()[field].dataType(), true);
+        }
+      });
+      conditions.add(Predicate$.MODULE$.createInterpreted(bound));
+    }
+    FilePruningRunner runner = new FilePruningRunner(dataFilters);
+    ArrayList kept = new ArrayList();
+    for (int d = 0; d < directories.size(); d++) {
+      PartitionDirectory directory = (PartitionDirectory) directories.get(d);
+      boolean keep = true;
+      for (int c = 0; keep && c < conditions.size(); c++) {
+        keep = ((BasePredicate) conditions.get(c)).eval(directory.values());
+      }
+      if (keep) kept.add(runner.prune(directory));
+    }
+    return Scala.seq(kept.toArray());
+  }
+
+  public scala.collection.immutable.Seq rootPaths() {
+    return Scala.seq(new Object[] {root});
+  }
+
+  public String[] inputFiles() {
+    ArrayList names = new ArrayList();
+    for (int d = 0; d < directories.size(); d++) {
+      for (java.util.Iterator it = Scala.list(((PartitionDirectory) directories.get(d)).files()).iterator(); it.hasNext();) {
+        names.add(((FileStatusWithMetadata) it.next()).getPath().toUri().toString());
+      }
+    }
+    return (String[]) names.toArray(new String[0]);
+  }
+
+  /** The files of all folders, in the order in which listFiles gives them when nothing is filtered. */
+  List allFiles() {
+    ArrayList files = new ArrayList();
+    for (int d = 0; d < directories.size(); d++) {
+      for (java.util.Iterator it = Scala.list(((PartitionDirectory) directories.get(d)).files()).iterator(); it.hasNext();) {
+        files.add(((FileStatusWithMetadata) it.next()).fileStatus());
+      }
+    }
+    return files;
+  }
+
+  public void refresh() {}
+
+  public long sizeInBytes() {
+    return size;
+  }
+
+  public StructType partitionSchema() {
+    return partitionSchema;
+  }
+
+  public boolean isTimeTravel() {
+    return false;
+  }
+
+  public scala.Option metadataOpsTimeNs() {
+    return scala.Option.empty();
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof SnapshotFiles && identity.equals(((SnapshotFiles) other).identity);
+  }
+
+  public int hashCode() {
+    return identity.hashCode();
+  }
+
+  public String toString() {
+    return "sidestep snapshot " + identity;
+  }
+}

@@ -1,0 +1,123 @@
+package sidestep;
+
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.BitSet;
+import java.util.List;
+
+/** The Java end of the wire: packs and unpacks the messages that wire.py describes. */
+final class Wire {
+  /** The longest message in characters: a reply of py4j over 8,192 bytes would wait 40 ms for an acknowledgement. */
+  private static final int PIECE = 7000;
+
+  private Wire() {}
+
+  /** Asks Python: a verb and a text, which goes in pieces if it is long. */
+  static String ask(java.util.function.Function python, String verb, String text) {
+    Object token = "";
+    int start = 0;
+    for (; start + PIECE < text.length(); start += PIECE) {
+      token = python.apply("more\n" + token + "\n" + text.substring(start, start + PIECE));
+    }
+    return (String) python.apply(verb + "\n" + token + "\n" + text.substring(start));
+  }
+
+  /** Files by path, size in bytes and time in milliseconds. */
+  static final class Files {
+    final String[] paths;
+    final long[] sizes;
+    final long[] times;
+
+    /** joined: paths separated by NUL; numbers: size and time of each, big-endian, base64. */
+    Files(String joined, String numbers) {
+      java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(Base64.getDecoder().decode(numbers));
+      int count = data.capacity() / 16;
+      paths = new String[count];
+      sizes = new long[count];
+      times = new long[count];
+      int start = 0;
+      for (int i = 0; i < count; i++) {
+        int end = joined.indexOf('\0', start);
+        if (end < 0) end = joined.length();
+        paths[i] = joined.substring(start, end);
+        start = end + 1;
+        sizes[i] = data.getLong();
+        times[i] = data.getLong();
+      }
+    }
+  }
+
+  static BitSet bits(String text) {
+    return BitSet.valueOf(Base64.getDecoder().decode(text));
+  }
+
+  static String text(BitSet bits) {
+    return Base64.getEncoder().encodeToString(bits.toByteArray());
+  }
+
+  static int[] ints(String text) {
+    java.nio.ByteBuffer data = java.nio.ByteBuffer.wrap(Base64.getDecoder().decode(text));
+    int[] ints = new int[data.capacity() / 4];
+    data.order(java.nio.ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(ints);
+    return ints;
+  }
+
+  /** The scans of a question about coverage: for each the output ids of its leaf, then the ids of indexes. */
+  static String[][] scans(String question) {
+    String[] lines = question.split("\n");
+    String[][] scans = new String[lines.length][];
+    for (int i = 0; i < lines.length; i++) scans[i] = lines[i].split("\t");
+    return scans;
+  }
+
+  /** What Python answers of one scan and one index. */
+  static final class Skipped {
+    final String keys;
+    final BitSet files;
+    final PrunedFiles.KeptBlocks blocks;
+
+    private Skipped(String keys, BitSet files, PrunedFiles.KeptBlocks blocks) {
+      this.keys = keys;
+      this.files = files;
+      this.blocks = blocks;
+    }
+  }
+
+  /** What Python answers of one scan. */
+  static final class Answer {
+    final List skipped = new ArrayList();
+    /** A column and the ranges that its values must lie in; null where nothing is said of that. */
+    String boundColumn = null;
+    String boundRanges = null;
+  }
+
+  /** The answers to a plan, by the output ids of the scan's leaf. */
+  static java.util.Map answers(String reply) {
+    java.util.HashMap answers = new java.util.HashMap();
+    if (reply == null || reply.isEmpty()) return answers;
+    String[] lines = reply.split("\n");
+    for (int i = 0; i < lines.length; i++) {
+      String[] parts = lines[i].split("\t", -1);
+      boolean bound = parts[0].equals("bound");
+      String ids = parts[bound ? 1 : 0];
+      Answer answer = (Answer) answers.get(ids);
+      if (answer == null) answers.put(ids, answer = new Answer());
+      if (bound) {
+        answer.boundColumn = parts[2];
+        answer.boundRanges = parts[3];
+        continue;
+      }
+      for (int p = 1; p + 2 < parts.length; p += 3) {
+        answer.skipped.add(new Skipped(parts[p], bits(parts[p + 1]), blocks(parts[p + 2])));
+      }
+    }
+    return answers;
+  }
+
+  /** files as bits, ranges and ids as ints, bytes; separated by colons. */
+  private static PrunedFiles.KeptBlocks blocks(String text) {
+    if (text.isEmpty()) return null;
+    String[] parts = text.split(":", -1);
+    return new PrunedFiles.KeptBlocks(bits(parts[0]), ints(parts[1]), ints(parts[2]), Long.parseLong(parts[3]));
+  }
+}
