@@ -27,7 +27,7 @@ import os, signal, sys, threading, time
 from importlib import import_module
 from pathlib import Path
 from pyspark.sql import SparkSession
-loading, optimizing = (import_module(f"sidestep.spark.{name}") for name in ("load", "optimize"))
+loading, optimizing = (import_module(f"sidestep.spark.table.{name}") for name in ("load", "optimize"))
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS
 
 job, point, root = sys.argv[1:]
@@ -83,9 +83,11 @@ def killed(job: str, point: str, root: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    _, said = child.communicate(timeout=280)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        _, said = child.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == -signal.SIGKILL, said.decode()[-2000:]
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.errors import PythonException
@@ -23,6 +25,10 @@ from sidestep.errors import SidestepError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_lock = threading.Lock()
+_borrowers: WeakKeyDictionary[SparkContext, tuple[str, int]] = WeakKeyDictionary()
+"""Of each context, the interpreter that it had, and how many jobs have it run another one now."""
 
 
 def leaves_session_active(
@@ -52,17 +58,25 @@ def leaves_session_active(
 def same_interpreter(context: SparkContext) -> Iterator[None]:
     """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep.
 
-    What a worker raised as a SidestepError is raised here as one.
+    Jobs may overlap: the first sets the interpreter and the last puts the former one back, or a job that is still to
+    start its workers would find that one. What a worker raised as a SidestepError is raised here as one.
     """
-    before = context.pythonExec
-    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
+    with _lock:
+        before, jobs = _borrowers.get(context, (context.pythonExec, 0))
+        _borrowers[context] = (before, jobs + 1)
+        if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
     try:
         yield
     except PythonException as problem:
         raise worker_error(problem) or problem from problem
     finally:
-        context.pythonExec = before
+        with _lock:
+            before, jobs = _borrowers.pop(context)
+            if jobs > 1:
+                _borrowers[context] = (before, jobs - 1)
+            else:
+                context.pythonExec = before
 
 
 def worker_error(problem: PythonException) -> SidestepError | None:
