@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from bench.harness import machine
+from bench.options import OptionParser
 
 
 class Benchmark(Protocol):
@@ -39,6 +40,16 @@ def _listing(known: dict[str, str]) -> str:
     return "\n".join(["Benchmarks:", *(f"  {name:12} {summary}" for name, summary in known.items())])
 
 
+def load_benchmark(name: str) -> Benchmark:
+    return cast("Benchmark", importlib.import_module(f"bench.{name}"))
+
+
+def option_parser(name: str, summary: str, module: Benchmark) -> OptionParser:
+    parser = OptionParser(f"python -m bench {name}", summary)
+    module.add_arguments(parser)
+    return parser
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the benchmark that the first word names with the options that follow; with no words, list them.
 
@@ -55,10 +66,8 @@ def main(argv: Sequence[str]) -> int:
     if name not in known:
         print(f"There is no benchmark called {name!r}.\n{_listing(known)}", file=sys.stderr)
         return 2
-    module = cast("Benchmark", importlib.import_module(f"bench.{name}"))
-    parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=known[name])
-    module.add_arguments(parser)
-    args = parser.parse_args(options)
+    module = load_benchmark(name)
+    args = option_parser(name, known[name], module).parse_args(options)
     result = module.run(args)
     record = {"benchmark": name, "arguments": vars(args), "machine": machine(), **result}
     # A benchmark may leave a progress line unfinished on stdout; the record starts on a line of its own.

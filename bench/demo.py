@@ -6,7 +6,6 @@ laid out by a log of training queries, and other queries of the same kind are ru
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
@@ -27,6 +26,7 @@ import sidestep
 from bench.denorm import NAME, TEMPLATES, random_queries
 from bench.denorm_data import make_denorm
 from bench.harness import Race, race
+from bench.options import OptionParser
 from bench.tpch import DATA
 from sidestep.cli.messages import progress
 from sidestep.cli.session import spark_session
@@ -215,7 +215,7 @@ def _step(out: Console, text: str) -> Iterator[None]:
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").partition("\n")[0])
+    parser = OptionParser("make demo", (__doc__ or "").partition("\n")[0])
     parser.add_argument("--sf", type=float, default=0.1, help="scale factor of TPC-H; 1 is about 1 GB (default: 0.1)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder for the data (default: data/ in the checkout)")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each query on each layout (default: 3)")

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--counts", default="1,3,5,10,15,25", help="numbers of features")
     parser.add_argument("--min-size", type=int, default=500, help="least size while the features vary")
     parser.add_argument("--features", type=int, default=15, help="features while the size varies")
+    parser.add_argument("--seed", type=int, default=0, help="of the training and test queries")
     parser.add_argument("--plots", type=Path, help="folder for the plots, as SVG")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="6g", help="of Spark's driver")
@@ -65,7 +66,7 @@ def point(comparison: Comparison, enabled: Enabled, parameters: str, size: int, 
     """One load, and what its test queries read: in percent of all rows, and by the rows that match."""
     args = comparison.args
     args.features = features
-    work = workload(parameters, 0, args.train, args.test)
+    work = workload(parameters, args.seed, args.train, args.test)
     layout = comparison.sop(work, size)
     read = sum(rows for rows, _ in comparison.planned(enabled, work, layout))
     comparison.drop(layout)

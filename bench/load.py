@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=int, default=15)
     parser.add_argument("--min-size", type=int, default=None, help="least rows of a block (default: the load's own)")
     parser.add_argument("--train", type=int, default=800)
+    parser.add_argument("--seed", type=int, default=0, help="of the training queries")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="6g", help="of Spark's driver")
@@ -80,7 +81,7 @@ def measure(spark: SparkSession, args: argparse.Namespace, home: Path, sf: float
     """Load the table at a scale factor, in turns with plain rewrites if asked."""
     source = make_denorm(args.data, sf, args.width)
     log = home / "train.sql"
-    log.write_text(";\n".join(random_queries(args.train, seed=0)) + ";\n", encoding="utf-8")
+    log.write_text(";\n".join(random_queries(args.train, seed=args.seed)) + ";\n", encoding="utf-8")
     rewritten, laid_out = home / "plain", home / "laid-out"
     reports: list[LoadReport] = []
 

@@ -37,7 +37,7 @@ FIXED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", type=int, default=800)
     parser.add_argument("--test", type=int, default=80)
-    parser.add_argument("--many", type=int, default=10_000, help="queries of the timed log")
+    parser.add_argument("--rows", type=int, default=10_000, help="of the timed log, a query each")
     parser.add_argument("--features", type=int, default=15)
     parser.add_argument("--seed", type=int, default=0)
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     spark = spark_session()
     console = Console()
     schema = cast("StructType", StructType.fromDDL(SCHEMA))
-    many = random_queries(args.many, seed=args.seed + 1_000_003)
+    many = random_queries(args.rows, seed=args.seed + 1_000_003)
     start = time.perf_counter()
     analysis = sidestep.analyze(spark, many, tables={"denorm": schema}, num_features=args.features)
     seconds = time.perf_counter() - start
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         figures["fixed_filters"][name] = {text: has_filter(found, text) for text in FIXED}
         console.print(_table(name, found, figures["test_coverage"][name]))
     assert analysis.analysis.failures == 0, analysis.analysis.reasons
-    console.print(f"{args.many:,} queries of {len(TEMPLATES)} templates: {seconds:.1f} s, {peak:,.0f} MB in Python")
-    return {**figures, "seconds_10k": round(seconds, 2), "queries_10k": args.many, "peak_mb": round(peak, 1)}
+    console.print(f"{args.rows:,} queries of {len(TEMPLATES)} templates: {seconds:.1f} s, {peak:,.0f} MB in Python")
+    return {**figures, "seconds_10k": round(seconds, 2), "queries_10k": args.rows, "peak_mb": round(peak, 1)}
 
 
 def covered(spark: SparkSession, schema: StructType, queries: list[str], features: FeatureSet) -> float:

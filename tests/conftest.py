@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
+import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+from pytest_timeout import is_debugging
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.shared_session import SharedSession
+
+_SHARED_SESSION = SharedSession()
+_RESTARTS = pytest.StashKey[list[str]]()
+"""The tests before which the session was made anew."""
 
 # The same examples in every run of `ci`: a red build is red again for whoever looks into it. `fuzz` goes looking.
 # No deadlines: on a shared machine they fail tests that are right. A property over a function-scoped fixture such as
@@ -20,16 +26,6 @@ _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [Healt
 settings.register_profile("ci", derandomize=True, max_examples=100, **_SHARED)  # type: ignore[arg-type]
 settings.register_profile("fuzz", max_examples=10_000, **_SHARED)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-_QUIET_LOG = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
-"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,48 +36,82 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[None]:
+    """At the time limit of a test on Spark, kill its JVM before the test is told: nothing is left to wait for."""
+    armed = yield
+    fail = signal.getsignal(signal.SIGALRM)
+
+    def at_limit(number: int, frame: FrameType | None) -> None:
+        if not is_debugging():
+            _SHARED_SESSION.interrupt(item.nodeid)
+        fail(number, frame)  # type: ignore[operator, misc]
+
+    if callable(fail) and item.get_closest_marker("spark"):
+        signal.signal(signal.SIGALRM, at_limit)
+    return armed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before a test on Spark, end a session that an earlier test broke, with all fixtures of whatever scope.
+
+    They are set up again for this test as they were for the first: a module's fixture may have registered views in the
+    session that is gone. What they find wrong as they end says nothing about any test.
+    """
+    if item.get_closest_marker("spark") and _SHARED_SESSION.is_broken():
+        with suppress(Exception, BaseExceptionGroup, pytest.fail.Exception):
+            item.session._setupstate.teardown_exact(None)
+        item.config.stash[_RESTARTS].append(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that was interrupted says so, whatever it made of it that its JVM was gone."""
+    try:
+        return (yield)
+    except Exception as problem:
+        if _SHARED_SESSION.interrupted == item.nodeid:
+            raise pytest.fail.Exception("It ran past its time limit, and its JVM was killed.") from problem
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """After a test that was interrupted, fixtures that miss the JVM are not errors too."""
+    try:
+        return (yield)
+    except (Exception, BaseExceptionGroup):
+        if _SHARED_SESSION.interrupted != item.nodeid:
+            raise
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_RESTARTS] = []
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List what of Spark's own savings tests found to be given up, and for what."""
-    found = [
+    lost = [
         value
         for report in terminalreporter.getreports("passed")
         for kind, value in report.user_properties
         if kind == "lost" and report.when == "call"
     ]
-    if found:
+    if lost:
         terminalreporter.section("savings of Spark's own that skipping gave up, each for fewer rows read")
-        for line in found:
+        for line in lost:
             terminalreporter.write_line(str(line))
+    if restarts := terminalreporter.config.stash[_RESTARTS]:
+        terminalreporter.section("the shared Spark session was broken, and made anew before")
+        for name in restarts:
+            terminalreporter.write_line(name)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of the run; a test that changes its settings puts them back."""
-    from pyspark.sql import SparkSession
-
-    home = tmp_path_factory.mktemp("spark")
-    log = home / "log4j2.properties"
-    log.write_text(_QUIET_LOG)
-    java_options = f"-Dlog4j2.configurationFile={log.as_uri()} -Dderby.system.home={home}"
-    options = {
-        "spark.driver.memory": os.environ.get("TEST_MEMORY", "2g"),
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": java_options,
-        "spark.local.dir": str(home / "local"),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.default.parallelism": "2",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        # Workers must be the interpreter that runs the tests: another Python has neither pyarrow nor sidestep.
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
-    }
-    builder = SparkSession.builder.master("local[2]").appName("sidestep-tests")
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    """The Spark session of the run; a test that changes its settings puts them back."""
+    try:
+        yield _SHARED_SESSION.start(tmp_path_factory.mktemp("spark"))
+    finally:
+        _SHARED_SESSION.end()

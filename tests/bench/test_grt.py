@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import numpy as np
 
 from bench import grt
+from bench.__main__ import option_parser
 from bench.grt_data import absent_ids, clustered, existing_ids, profile_of, scattered, two_runs
 
 
 def test_the_benchmark_ends_with_its_figures():
-    parser = argparse.ArgumentParser()
-    grt.add_arguments(parser)
-    small = [
-        "--rows",
-        "20000",
-        "--partitions",
-        "50",
-        "--bits",
-        "64",
-        "256",
-        "--queries",
-        "20",
-        "--probes",
-        "100",
-        "500",
-    ]
-    found = grt.run(parser.parse_args([*small, "--runs", "1"]))
+    small = "--rows 20000 --partitions 50 --bits 64 256 --queries 20 --probes 100 500 --runs 1"
+    found = grt.run(option_parser("grt", "", grt).parse_args(small.split()))
     assert set(found["fpr"]) >= {"grt", "zonemap", "rangeset", "bloom"}
     assert found["fpr"]["grt"] < found["fpr"]["rangeset"] < found["fpr"]["zonemap"]
     assert set(found["probe_ms"]) == {"point", "range"}

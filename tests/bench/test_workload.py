@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from bench import denorm, workload
+from bench.__main__ import option_parser
 
 
 def test_queries_are_the_same_for_a_seed_and_use_every_template_equally():
@@ -22,9 +21,8 @@ def test_skew_repeats_parameters():
 
 
 def test_the_benchmark_runs(spark):
-    parser = argparse.ArgumentParser()
-    workload.add_arguments(parser)
-    result = workload.run(parser.parse_args(["--train", "160", "--test", "40", "--many", "100"]))
+    parser = option_parser("workload", "", workload)
+    result = workload.run(parser.parse_args(["--train", "160", "--test", "40", "--rows", "100"]))
     assert set(result) >= {"test_coverage", "seconds_10k", "peak_mb"}
     assert set(result["test_coverage"]) == {"uniform", "skewed"}
     assert result["test_coverage"]["skewed"] == pytest.approx(0.8, abs=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 from itertools import product
 
@@ -51,6 +50,7 @@ from sidestep.predicate import (
     unsatisfiable,
 )
 from tests import strategies
+from tests.work import counted_work
 
 PRODUCT, REVENUE = column("product", STRING), column("revenue", INTEGER)
 X, Y, Z = (column(name, INTEGER) for name in "xyz")
@@ -334,21 +334,21 @@ def test_a_list_of_100000_values_takes_no_time(type):
         (p, normalize(is_not_null(c)), True),
         (p, normalize(disjunction(is_null(c), one_of(c, listed))), True),
     ]
-    began = time.process_time()
-    assert [implies(a, b) for a, b, _ in goals] == [expected for _, _, expected in goals]
-    assert (time.process_time() - began) / len(goals) < 0.1
+    with counted_work() as work:
+        assert [implies(a, b) for a, b, _ in goals] == [expected for _, _, expected in goals]
+    assert work.calls < 10_000
 
 
 def test_a_proof_is_never_exponential():
-    began = time.process_time()
     columns = [column(f"c{n}", INTEGER) for n in range(30)]
     p = conjunction(
         *(disjunction(compare(a, "=", 1), compare(b, "=", 2)) for a in columns for b in columns[:10] if a != b)
     )
-    assert not implies(p, compare(column("x", INTEGER), "=", 1))
     chain = conjunction(*(compare(a, "<=", b) for a in columns for b in columns if a.name < b.name))
-    assert not implies(chain, compare(columns[-1], "<", columns[0]))
-    assert time.process_time() - began < 5
+    with counted_work() as work:
+        assert not implies(p, compare(column("x", INTEGER), "=", 1))
+        assert not implies(chain, compare(columns[-1], "<", columns[0]))
+    assert work.calls < 3_000_000
 
 
 def test_a_long_disjunction_is_followed_to_its_end():

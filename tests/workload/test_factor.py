@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 from hypothesis import given
@@ -38,6 +37,7 @@ from sidestep.predicate import (
 from sidestep.workload.canonical import canonical, key
 from sidestep.workload.factor import factor
 from tests import strategies
+from tests.work import counted_work
 from tests.workload.queries import TPCH, tpch_filter
 
 A, B, C = (column(name, INTEGER) for name in "abc")
@@ -188,12 +188,12 @@ def test_reasons_are_no_part_of_a_predicate():
     assert key(canonical(one)) == key(canonical(two))
 
 
-def test_an_enormous_list_is_factored_in_seconds():
-    wanted = list(range(0, 300_000, 3))
+def test_an_enormous_list_is_factored_value_by_value():
+    wanted = list(range(0, 60_000, 3))
     random.Random(1).shuffle(wanted)
-    begin = time.perf_counter()
-    (found,) = factor([one_of(A, wanted), is_not_null(A)]).predicates
-    assert time.perf_counter() - begin < 15
+    with counted_work() as work:
+        (found,) = factor([one_of(A, wanted), is_not_null(A)]).predicates
+    assert work.calls < 4_000_000
     assert found == one_of(A, sorted(wanted))
 
 

@@ -83,9 +83,11 @@ def killed(job: str, point: str, root: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    _, said = child.communicate(timeout=280)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        _, said = child.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == -signal.SIGKILL, said.decode()[-2000:]
 
 

@@ -230,10 +230,6 @@ def test_delta_partition_values_come_from_the_log(tmp_path: Path) -> None:
 def test_refreshed_is_the_same_view_until_something_changes(table: Path) -> None:
     index = update_index(read_snapshot(table), {"x": LONG})
     assert index.refreshed() is index
-    started = time.perf_counter()
-    for _ in range(100):
-        index.refreshed()
-    print(f"refresh: {(time.perf_counter() - started) * 10_000:.0f} us")
     append_blocks(index.folder, index_rows(table, {"s": STRING}), {"s": STRING})
     newer = index.refreshed()
     assert newer is not index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from sidestep.store import (
 from sidestep.store.parquet.blocks import KEYS
 from sidestep.synopsis.skip import kept_blocks
 from tests.store.tables import index_rows, kept, write_parquet
+from tests.work import counted_work
 
 
 def test_many_files_are_compacted_into_one(table: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_index_is_small(tmp_path: Path) -> None:
     assert size < 300_000
 
 
-def test_a_hundred_thousand_files_open_in_less_than_a_second(tmp_path: Path) -> None:
+def test_a_hundred_thousand_files_are_not_opened_one_by_one(tmp_path: Path) -> None:
     files = 100_000
     numbers = np.arange(files)
     table = pa.table(
@@ -226,13 +226,11 @@ def test_a_hundred_thousand_files_open_in_less_than_a_second(tmp_path: Path) -> 
     table = table.cast(pa.schema([*KEYS, *list(table.schema)[6:]]))
     for part in (table.slice(0, 60_000), table.slice(40_000)):
         append_blocks(index_folder(locate(tmp_path)), [part], {"x": LONG})
-    started = time.perf_counter()
-    index = open_index(tmp_path)
-    opened = time.perf_counter()
-    index.catalog({"x": LONG})
-    print(f"open: {opened - started:.3f} s, catalog: {time.perf_counter() - opened:.3f} s")
+    with counted_work() as work:
+        index = open_index(tmp_path)
+        index.catalog({"x": LONG})
     assert len(index.files) == files
-    assert opened - started < 1
+    assert work.calls < files // 10
 
 
 def test_many_small_files_are_indexed_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import time
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ from sidestep.predicate import (
 )
 from sidestep.workload import Eligibility, Options, TableUse, Workload, augment, extract, of_table
 from sidestep.workload.features.extract import predicate_sets
+from tests.work import counted_work
 from tests.workload.queries import query, tpch, workload
 
 PRODUCT, PUBLISHER, EVENT = (column(name, STRING) for name in ("product", "publisher", "event"))
@@ -332,11 +332,11 @@ class TestOddLogs:
         assert of_table(log, "sales").total == 2
 
     def test_enormous_lists(self):
-        values = random.Random(4).sample(range(10**6), 100_000)
+        values = random.Random(4).sample(range(10**6), 20_000)
         log = workload(query(one_of(A, values), count=2), query(compare(A, "=", values[5])))
-        begin = time.perf_counter()
-        found = extract(log, "sales", Options(threshold=2))
-        assert time.perf_counter() - begin < 30
+        with counted_work() as work:
+            found = extract(log, "sales", Options(threshold=2))
+        assert work.calls < 8_000_000
         assert [feature.weight for feature in found.features] == [3]
 
     def test_options_that_make_no_sense(self):
@@ -370,7 +370,7 @@ def test_a_new_constant_in_every_query_does_not_blow_the_mining_up():
             for n in range(600)
         )
     )
-    begin = time.perf_counter()
-    found = extract(log, "sales", Options(num_features=20))
-    assert time.perf_counter() - begin < 20
+    with counted_work() as work:
+        found = extract(log, "sales", Options(num_features=20))
+    assert work.calls < 10_000_000
     assert len(found) == 20

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.errors import PythonException
@@ -24,8 +25,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _lock = threading.Lock()
-_interpreters: dict[SparkContext, tuple[int, str]] = {}
-"""For a context whose interpreter is changed: how many jobs want that now, and which it had before."""
+_borrowers: WeakKeyDictionary[SparkContext, tuple[str, int]] = WeakKeyDictionary()
+"""Of each context, the interpreter that it had, and how many jobs have it run another one now."""
 
 
 def leaves_session_active(
@@ -55,27 +56,25 @@ def leaves_session_active(
 def same_interpreter(context: SparkContext) -> Iterator[None]:
     """Run embedded Spark's Python workers on this interpreter: the first ``python3`` in the path may lack sidestep.
 
-    What a worker raised as a SidestepError is raised here as one. Jobs may overlap: the first changes the interpreter
-    and the last puts it back, because a job that put it back alone would take it from those still running.
+    Jobs may overlap: the first sets the interpreter and the last puts the former one back, or a job that is still to
+    start its workers would find that one. What a worker raised as a SidestepError is raised here as one.
     """
-    changes = (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ
-    if changes:
-        with _lock:
-            jobs, before = _interpreters.get(context, (0, context.pythonExec))
-            _interpreters[context] = jobs + 1, before
+    with _lock:
+        before, jobs = _borrowers.get(context, (context.pythonExec, 0))
+        _borrowers[context] = (before, jobs + 1)
+        if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
     try:
         yield
     except PythonException as problem:
         raise worker_error(problem) or problem from problem
     finally:
-        if changes:
-            with _lock:
-                jobs, before = _interpreters.pop(context)
-                if jobs > 1:
-                    _interpreters[context] = jobs - 1, before
-                else:
-                    context.pythonExec = before
+        with _lock:
+            before, jobs = _borrowers.pop(context)
+            if jobs > 1:
+                _borrowers[context] = (before, jobs - 1)
+            else:
+                context.pythonExec = before
 
 
 def worker_error(problem: PythonException) -> SidestepError | None:
