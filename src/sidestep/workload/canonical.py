@@ -37,7 +37,7 @@ from sidestep.predicate import (
     to_dict,
 )
 from sidestep.predicate.columns import columns_of
-from sidestep.predicate.nodes import opened
+from sidestep.predicate.nodes import flatten
 
 _OPPOSITE = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
 _FLOATING = frozenset({Kind.FLOAT, Kind.DOUBLE})
@@ -75,9 +75,9 @@ def formula_of(predicate: Predicate) -> Formula:
     """The predicate's normal form; remembered for a while, as a log says the same things again and again."""
     match predicate:
         case And():
-            return all_of([formula_of(child) for child in opened(And, predicate)])
+            return all_of([formula_of(child) for child in flatten(And, predicate)])
         case Or():
-            return any_of([formula_of(child) for child in opened(Or, predicate)])
+            return any_of([formula_of(child) for child in flatten(Or, predicate)])
     return _formula_of_small(predicate) if _is_small(predicate) else normalize(predicate)
 
 
@@ -134,7 +134,7 @@ def _spelled(predicate: Predicate, value: bool) -> Predicate:
     match predicate:
         case And() | Or():
             kind = And if isinstance(predicate, And) is value else Or
-            parts = [_spelled(child, value) for child in opened(type(predicate), predicate)]
+            parts = [_spelled(child, value) for child in flatten(type(predicate), predicate)]
             return _joined(kind, parts)
         case Not(child=child):
             return _spelled(child, not value)
@@ -153,7 +153,7 @@ def _spelled(predicate: Predicate, value: bool) -> Predicate:
 
 def _joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
     neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
-    found = [inner for part in parts for inner in opened(kind, part) if inner != neutral]
+    found = [inner for part in parts for inner in flatten(kind, part) if inner != neutral]
     if absorbing in found:
         return absorbing
     if kind is Or:

@@ -31,7 +31,7 @@ from sidestep.predicate import (
     unsatisfiable,
 )
 from sidestep.predicate.formula import necessary_ranges
-from sidestep.predicate.nodes import opened
+from sidestep.predicate.nodes import flatten
 from sidestep.workload.canonical import canonical, columns_named, formula_of, key, repeatable, written
 
 DEEPEST = 60
@@ -119,7 +119,7 @@ def _parts(predicate: Predicate) -> list[Predicate]:
 
 
 def _factored_or(disjunction: Or) -> list[Predicate]:
-    branches = [_parts(branch) for branch in opened(Or, disjunction)]
+    branches = [_parts(branch) for branch in flatten(Or, disjunction)]
     branches = [branch for branch in branches if all_of(map(formula_of, branch)) != HOLDS_NEVER]
     if not branches:
         return [FALSE]

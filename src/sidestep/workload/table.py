@@ -250,5 +250,7 @@ def bounds_of(formula: Formula) -> dict[Column, IntervalSet]:
         case Any(children) if children:
             branches = [bounds_of(child) for child in children]
             shared = set(branches[0]).intersection(*branches[1:])
-            return {column: IntervalSet.united(column.type, [each[column] for each in branches]) for column in shared}
+            return {
+                column: IntervalSet.union_all(column.type, [each[column] for each in branches]) for column in shared
+            }
     return {}

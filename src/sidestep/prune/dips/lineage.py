@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sidestep.predicate import Cast, Column, Comparison, DataType, Op, Or, Predicate, conjuncts
-from sidestep.predicate.nodes import opened
+from sidestep.predicate.nodes import flatten
 from sidestep.prune.dips.carry import BANDS, Comparand, carries
 from sidestep.prune.dips.join_graph import GraphNode, JoinGraph, Link, without_redundant
 from sidestep.prune.plan.algebra import (
@@ -211,7 +211,7 @@ class _Builder:
                 self.link(condition.flipped, b, a)
         if self.existence and self.movement:
             for part in conjuncts(operator.condition):
-                self.either_exists(list(opened(Or, part)), columns)
+                self.either_exists(list(flatten(Or, part)), columns)
 
     def either_exists(self, flags: list[Predicate], columns: Columns) -> None:
         """A condition that one of some existence joins found a match: their right sides together bound the left."""
