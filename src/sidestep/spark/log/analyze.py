@@ -23,9 +23,9 @@ from sidestep.spark.log.uses import given_names
 from sidestep.workload import (
     Analysis,
     Eligibility,
+    ExtractOptions,
     Failure,
     FeatureSet,
-    Options,
     Query,
     Statement,
     TableAnalysis,
@@ -35,7 +35,7 @@ from sidestep.workload import (
     to_json,
 )
 from sidestep.workload import analyze as analyze_workload
-from sidestep.workload.analysis.views import page, rendered
+from sidestep.workload.analysis.views import render_analysis, save_page
 
 MOST_FAILURES = 1_000
 
@@ -79,12 +79,11 @@ class LogAnalysis:
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Save the report as one HTML page with its curves."""
         try:
-            text = page(self.analysis)
+            save_page(self.analysis, path)
         except ModuleNotFoundError as problem:
             raise SidestepError(
                 f"The page's curves need plotly, which is not installed: pip install {problem.name}."
             ) from problem
-        Path(path).write_text(text, encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, with the first failures by statement."""
@@ -95,7 +94,7 @@ class LogAnalysis:
         return {**to_json(self.analysis), "failed": listed}
 
     def __rich__(self) -> RenderableType:
-        return Group(*rendered(self.analysis))
+        return Group(*render_analysis(self.analysis))
 
     def __str__(self) -> str:
         console = Console(width=100, color_system=None)
@@ -128,8 +127,8 @@ def analyze(
     dates, and negations, become features only if asked for. No statement is run.
     """
     workload = read_workload(spark, log, tables or {}, dialect)
-    options = Options(
-        num_features=num_features if num_features is not None else Options().num_features,
+    options = ExtractOptions(
+        num_features=num_features if num_features is not None else ExtractOptions().num_features,
         threshold=threshold,
         eligibility=Eligibility(dates=dates, negations=negations),
     )
