@@ -22,7 +22,7 @@ from bench.denorm import SCHEMA, TEMPLATES, random_queries
 from bench.session import spark_session
 from sidestep.predicate import sql
 from sidestep.spark.log.statements import analyze_statements
-from sidestep.workload import FeatureSet, Statement, coverage, of_table
+from sidestep.workload import FeatureSet, Statement, coverage, table_workload
 
 FIXED = (
     "l_returnflag = 'R'",
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def covered(spark: SparkSession, schema: StructType, queries: list[str], features: FeatureSet) -> float:
     """The share of queries that some feature subsumes."""
     later = analyze_statements(spark, [Statement(text) for text in queries], {"denorm": schema})
-    return coverage(of_table(later, "denorm"), features.features).points[-1][1]
+    return coverage(table_workload(later, "denorm"), features.features).points[-1][1]
 
 
 def has_filter(features: FeatureSet, text: str) -> bool:

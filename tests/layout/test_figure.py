@@ -23,7 +23,8 @@ from sidestep.layout import (
     skippable_rows,
     unpack,
 )
-from sidestep.predicate import column, compare, conjunction, evaluate
+from sidestep.predicate import column, compare, conjunction
+from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DOUBLE, STRING, Value
 from sidestep.workload import Feature, FeatureSet
 

@@ -56,14 +56,9 @@ def test_an_escape_of_ones_own():
     assert parse("a\\b", "#").prefix == "a\\b"
 
 
-def test_pieces():
+def test_prefix_and_least_length():
     pattern = parse("ab%c_\\%d%e")
-    assert (pattern.prefix, pattern.suffix, pattern.pieces, pattern.least_length) == (
-        "ab",
-        "e",
-        ("ab", "c", "%d", "e"),
-        7,
-    )
+    assert (pattern.prefix, pattern.least_length) == ("ab", 7)
 
 
 def test_equal_patterns_are_equal_objects():

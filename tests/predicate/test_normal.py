@@ -45,8 +45,6 @@ from sidestep.predicate import (
     conjunction,
     decimal_type,
     disjunction,
-    evaluate,
-    holds,
     is_like,
     is_not_null,
     is_null,
@@ -56,6 +54,7 @@ from sidestep.predicate import (
     one_of,
     sql,
 )
+from sidestep.predicate.oracle import evaluate, holds
 from tests import strategies
 
 X, Y = column("x", INTEGER), column("y", INTEGER)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sidestep.layout.vectors import pack
-from sidestep.predicate import Predicate, evaluate, normalize
-from sidestep.predicate.oracle import Resolver
+from sidestep.predicate import Predicate, normalize
+from sidestep.predicate.oracle import Resolver, evaluate
 from sidestep.synopsis import UnionVectors
 from tests.synopsis.tables import Blocks
 

@@ -21,7 +21,18 @@ from sidestep.predicate import (
     is_like,
     one_of,
 )
-from sidestep.workload import Query, TableUse, Workload
+from sidestep.workload import (
+    ExtractOptions,
+    FeatureSet,
+    Miner,
+    Query,
+    TableUse,
+    Workload,
+    augment,
+    closed_sets,
+    extract_features,
+    table_workload,
+)
 
 MONEY = decimal_type(15, 2)
 
@@ -35,6 +46,11 @@ def query(
 
 def workload(*queries: Query) -> Workload:
     return Workload(queries)
+
+
+def extract(log: Workload, table: str, options: ExtractOptions | None = None, miner: Miner = closed_sets) -> FeatureSet:
+    """The features of a table, by the steps that an analysis takes."""
+    return extract_features(augment(table_workload(log, table), options), options, miner)
 
 
 def _columns(type: object, *names: str) -> dict[str, Column]:

@@ -28,12 +28,12 @@ from sidestep.predicate import (
     compare,
     conjunction,
     disjunction,
-    evaluate,
     is_not_null,
     is_null,
     one_of,
     sql,
 )
+from sidestep.predicate.oracle import evaluate
 from sidestep.workload.canonical import canonical, key
 from sidestep.workload.factor import factor
 from tests import strategies

@@ -1,4 +1,7 @@
-"""What does a filter say? Expression nodes, their normal form, implication, value ranges, and a row-by-row oracle."""
+"""What does a filter say? Expression nodes, their normal form, implication and value ranges.
+
+The row-by-row meaning that all of it is tested against is :mod:`sidestep.predicate.oracle`, which only tests import.
+"""
 
 from sidestep.predicate.build import (
     between,
@@ -31,7 +34,7 @@ from sidestep.predicate.formula import (
     any_of,
     atoms,
 )
-from sidestep.predicate.implication import equivalent, implies, unsatisfiable
+from sidestep.predicate.implication import implies, unsatisfiable
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import (
@@ -56,7 +59,6 @@ from sidestep.predicate.nodes import (
     conjuncts,
 )
 from sidestep.predicate.normal import as_opaque, normalize, when_false, when_true
-from sidestep.predicate.oracle import evaluate, holds
 from sidestep.predicate.serial import from_dict, to_dict
 from sidestep.predicate.text import sql
 from sidestep.predicate.types import (
@@ -146,10 +148,7 @@ __all__ = [
     "conjuncts",
     "decimal_type",
     "disjunction",
-    "equivalent",
-    "evaluate",
     "from_dict",
-    "holds",
     "implies",
     "is_like",
     "is_lossless",

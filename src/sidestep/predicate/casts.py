@@ -84,12 +84,12 @@ def pull_back(ranges: IntervalSet, source: DataType) -> IntervalSet | None:
         return IntervalSet.full(source) if ranges.is_full else ranges
     if source.kind is Kind.DATE:
         days = (_map_ends(i, lambda micros: Fraction(int(micros), MICROS_PER_DAY)) for i in ranges.intervals)
-        return IntervalSet(source, tuple(_whole(interval) for interval in days))
+        return IntervalSet(source, tuple(_integers_in(interval) for interval in days))
     if is_lossless(source, target):
         return by_value(ranges, source)
     step = Fraction(10) ** -source.scale
     least, greatest = _least(source), _greatest(source)
-    found: list[Interval] = []
+    images: list[Interval] = []
     for interval in ranges.intervals:
         low, high = least, greatest
         if interval.low is not None:
@@ -98,8 +98,8 @@ def pull_back(ranges: IntervalSet, source: DataType) -> IntervalSet | None:
             high = _first(source, target, step, interval.high, above=interval.high_closed) - 1
         if low <= high:
             ends = Interval(None if low <= least else low, None if high >= greatest else high)
-            found.append(_map_ends(ends, lambda n: _of_ordinal(source, int(n))))
-    return IntervalSet(source, tuple(found))
+            images.append(_map_ends(ends, lambda n: _of_ordinal(source, int(n))))
+    return IntervalSet(source, tuple(images))
 
 
 def by_value(ranges: IntervalSet, target: DataType) -> IntervalSet:
@@ -113,7 +113,7 @@ def by_value(ranges: IntervalSet, target: DataType) -> IntervalSet:
     """
     if ranges.type == target:
         return ranges
-    return _between_numbers([_explicit(interval, ranges.type) for interval in ranges.intervals], target)
+    return _between_numbers([_with_explicit_ends(interval, ranges.type) for interval in ranges.intervals], target)
 
 
 def above_by_value(ranges: IntervalSet, strict: bool, target: DataType) -> IntervalSet:
@@ -123,7 +123,7 @@ def above_by_value(ranges: IntervalSet, strict: bool, target: DataType) -> Inter
     """
     if ranges.is_empty or ranges.type == target or ranges.type.kind in FLOATING:
         return by_value(ranges.upward(strict), target)
-    least = _explicit(ranges.intervals[0], ranges.type)
+    least = _with_explicit_ends(ranges.intervals[0], ranges.type)
     return _between_numbers([Interval(least.low, None, least.low_closed and not strict)], target)
 
 
@@ -131,20 +131,20 @@ def below_by_value(ranges: IntervalSet, strict: bool, target: DataType) -> Inter
     """The values of another type that are at most (or, strictly, below) some value in the ranges, as numbers."""
     if ranges.is_empty or ranges.type == target or ranges.type.kind in FLOATING:
         return by_value(ranges.downward(strict), target)
-    greatest = _explicit(ranges.intervals[-1], ranges.type)
+    greatest = _with_explicit_ends(ranges.intervals[-1], ranges.type)
     return _between_numbers([Interval(None, greatest.high, True, greatest.high_closed and not strict)], target)
 
 
 def _between_numbers(intervals: list[Interval], target: DataType) -> IntervalSet:
     """The values of a numeric type in intervals whose ends are numbers of any type."""
     if target.discrete:
-        return IntervalSet(target, tuple(_whole(interval) for interval in intervals))
+        return IntervalSet(target, tuple(_integers_in(interval) for interval in intervals))
     if target.kind is Kind.DECIMAL:
-        return IntervalSet(target, tuple(i for interval in intervals for i in _finite(interval, target)))
-    return IntervalSet(target, tuple(_inward(interval, target) for interval in intervals))
+        return IntervalSet(target, tuple(i for interval in intervals for i in _decimals_in(interval, target)))
+    return IntervalSet(target, tuple(_floats_in(interval, target) for interval in intervals))
 
 
-def _explicit(interval: Interval, type: DataType) -> Interval:
+def _with_explicit_ends(interval: Interval, type: DataType) -> Interval:
     """The interval with the ends of its type written out: unbounded in an integer is not unbounded in a double."""
     low, high = interval.low, interval.high
     if type.discrete:
@@ -161,7 +161,7 @@ def _explicit(interval: Interval, type: DataType) -> Interval:
     return interval
 
 
-def _whole(interval: Interval) -> Interval:
+def _integers_in(interval: Interval) -> Interval:
     """The integers of an interval, as a closed interval; an infinite end is no end, or leaves nothing."""
     low, high = interval.low, interval.high
     if low == math.inf or high == -math.inf:
@@ -175,7 +175,7 @@ def _whole(interval: Interval) -> Interval:
     return Interval(None if low == -math.inf else low, None if high == math.inf else high)
 
 
-def _finite(interval: Interval, target: DataType) -> list[Interval]:
+def _decimals_in(interval: Interval, target: DataType) -> list[Interval]:
     """The interval with decimal ends, those beyond the target left out, if it holds a finite number."""
     if interval.low == math.inf or interval.high == -math.inf:
         return []
@@ -187,7 +187,7 @@ def _finite(interval: Interval, target: DataType) -> list[Interval]:
     return [Interval(low, high, interval.low_closed or low is None, interval.high_closed or high is None)]
 
 
-def _inward(interval: Interval, target: DataType) -> Interval:
+def _floats_in(interval: Interval, target: DataType) -> Interval:
     """The floating values of an interval whose ends need not be floating values themselves."""
     low, low_closed = interval.low, interval.low_closed
     high, high_closed = interval.high, interval.high_closed

@@ -43,14 +43,6 @@ def columns_of(predicate: Predicate) -> Iterator[Column]:
             yield from columns_of(child)
 
 
-def _of_operand(operand: Operand) -> Iterator[Column]:
-    match operand:
-        case Column():
-            yield operand
-        case Cast(column=column):
-            yield column
-
-
 def rename(predicate: Predicate, columns: Mapping[str, Column]) -> Predicate:
     """The same predicate with each column replaced by the one that its name is mapped to.
 
@@ -60,9 +52,9 @@ def rename(predicate: Predicate, columns: Mapping[str, Column]) -> Predicate:
         case Column():
             return columns[predicate.name]
         case Comparison(left=left, right=right):
-            return replace(predicate, left=_renamed(left, columns), right=_renamed(right, columns))
+            return replace(predicate, left=_rename_operand(left, columns), right=_rename_operand(right, columns))
         case In(operand=operand) | IsNull(operand=operand):
-            return replace(predicate, operand=_renamed(operand, columns))  # type: ignore[arg-type]
+            return replace(predicate, operand=_rename_operand(operand, columns))  # type: ignore[arg-type]
         case Match(column=column):
             return replace(predicate, column=columns[column.name])
         case Opaque(columns=mentioned):
@@ -75,7 +67,15 @@ def rename(predicate: Predicate, columns: Mapping[str, Column]) -> Predicate:
             return predicate
 
 
-def _renamed(operand: Operand, columns: Mapping[str, Column]) -> Operand:
+def _of_operand(operand: Operand) -> Iterator[Column]:
+    match operand:
+        case Column():
+            yield operand
+        case Cast(column=column):
+            yield column
+
+
+def _rename_operand(operand: Operand, columns: Mapping[str, Column]) -> Operand:
     match operand:
         case Column(name=name):
             return columns[name]

@@ -91,16 +91,16 @@ def high_cut(type: DataType, interval: Interval) -> Cut:
     return (0, value, int(interval.high_closed))
 
 
-def merged(pairs: Iterable[tuple[Cut, Cut]]) -> list[tuple[Cut, Cut]]:
+def merge_cuts(pairs: Iterable[tuple[Cut, Cut]]) -> list[tuple[Cut, Cut]]:
     """Pairs of cuts, sorted and grown together where they overlap or touch; empty ones dropped."""
-    merged: list[tuple[Cut, Cut]] = []
+    apart: list[tuple[Cut, Cut]] = []
     for low, high in sorted(pair for pair in pairs if pair[0] < pair[1]):
-        if merged and low <= merged[-1][1]:
-            if high > merged[-1][1]:
-                merged[-1] = (merged[-1][0], high)
+        if apart and low <= apart[-1][1]:
+            if high > apart[-1][1]:
+                apart[-1] = (apart[-1][0], high)
         else:
-            merged.append((low, high))
-    return merged
+            apart.append((low, high))
+    return apart
 
 
 def as_intervals(type: DataType, pairs: Sequence[tuple[Cut, Cut]]) -> list[Interval]:

@@ -58,7 +58,7 @@ class Facts:
         other = Facts()
         other.ranges = dict(self.ranges)
         other.nulls = set(self.nulls)
-        other.patterns = {column: list(found) for column, found in self.patterns.items()}
+        other.patterns = {column: list(patterns) for column, patterns in self.patterns.items()}
         other.comparisons = set(self.comparisons)
         other.holding = set(self.holding)
         other.failing = set(self.failing)
@@ -128,16 +128,16 @@ class Facts:
 
     def _match_patterns(self) -> bool:
         """Whether the patterns on some column leave nothing; listable values are tried one by one."""
-        for column, found in self.patterns.items():
-            wanted = [pattern for pattern, negated in found if not negated]
-            unwanted = [pattern for pattern, negated in found if negated]
+        for column, patterns in self.patterns.items():
+            wanted = [pattern for pattern, negated in patterns if not negated]
+            unwanted = [pattern for pattern, negated in patterns if negated]
             if any(a.implies(b) for a in wanted for b in unwanted):
                 return True
             if any(a.excludes(b) for k, a in enumerate(wanted) for b in wanted[k + 1 :]):
                 return True
             values = self.ranges[column].values(MOST_POINTS)
             if values is not None:
-                left = [v for v in values if all(p.matches(str(v)) is not negated for p, negated in found)]
+                left = [v for v in values if all(p.matches(str(v)) is not negated for p, negated in patterns)]
                 if len(left) < len(values):
                     self.ranges[column] = IntervalSet.points(column.type, left)
         return False

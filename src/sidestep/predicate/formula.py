@@ -13,11 +13,9 @@ from typing import TypeAlias
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.predicate.nodes import (
-    Column,
-    Opaque,
-)
+from sidestep.predicate.nodes import Column, Opaque
 
+Names: TypeAlias = frozenset[str]
 Relation: TypeAlias = OneOf["<", "<=", "=", "<>"]
 
 
@@ -90,7 +88,7 @@ HOLDS_NEVER = Any(())
 
 def all_of(children: Iterable[Formula]) -> Formula:
     """The conjunction, simplified: ranges on one column intersected, contradictions on one column found."""
-    flat = list(_flat(All, children))
+    flat = list(_flatten(All, children))
     if any(child == HOLDS_NEVER for child in flat):
         return HOLDS_NEVER
     ranges: dict[Column, IntervalSet] = {}
@@ -100,26 +98,26 @@ def all_of(children: Iterable[Formula]) -> Formula:
             ranges[child.column] = child.ranges if known is None else known.intersect(child.ranges)
     nulls = {child.column for child in flat if isinstance(child, Null)}
     # A comparison or a match already says that its columns are not NULL.
-    present = {column for child in flat for column in _present(child)}
-    if any(found.is_empty for found in ranges.values()) or nulls & (present | ranges.keys()):
+    present = {column for child in flat for column in _non_null_columns(child)}
+    if any(allowed.is_empty for allowed in ranges.values()) or nulls & (present | ranges.keys()):
         return HOLDS_NEVER
     redundant = {column for column in present if column in ranges and ranges[column].is_full}
-    return _rebuilt(All, flat, {column: found for column, found in ranges.items() if column not in redundant})
+    return _rebuild(All, flat, {column: allowed for column, allowed in ranges.items() if column not in redundant})
 
 
 def any_of(children: Iterable[Formula]) -> Formula:
     """The disjunction, simplified: ranges on one column united, NULL or not NULL seen as always true."""
-    flat = list(_flat(Any, children))
+    flat = list(_flatten(Any, children))
     if any(child == HOLDS_ALWAYS for child in flat):
         return HOLDS_ALWAYS
     listed: dict[Column, list[IntervalSet]] = {}
     for child in flat:
         if isinstance(child, Within):
             listed.setdefault(child.column, []).append(child.ranges)
-    ranges = {c: sets[0] if len(sets) == 1 else IntervalSet.united(c.type, sets) for c, sets in listed.items()}
+    ranges = {c: sets[0] if len(sets) == 1 else IntervalSet.union_all(c.type, sets) for c, sets in listed.items()}
     if any(isinstance(child, Null) and child.column in ranges and ranges[child.column].is_full for child in flat):
         return HOLDS_ALWAYS
-    return _rebuilt(Any, flat, {column: found for column, found in ranges.items() if not found.is_empty})
+    return _rebuild(Any, flat, {column: allowed for column, allowed in ranges.items() if not allowed.is_empty})
 
 
 def within(column: Column, ranges: IntervalSet) -> Formula:
@@ -149,45 +147,19 @@ def atoms(formula: Formula) -> Iterator[Atom]:
         yield formula
 
 
-def _present(child: Formula) -> tuple[Column, ...]:
-    if isinstance(child, Matches):
-        return (child.column,)
-    if isinstance(child, Compares):
-        return (child.left, child.right)
-    return ()
+def is_identified(formula: Formula) -> bool:
+    """Whether an equal formula is certain to hold for the same rows: none of its opaque predicates lacks identity."""
+    return all(atom.opaque.identified for atom in atoms(formula) if isinstance(atom, Holds))
 
 
-def _flat(kind: type[All] | type[Any], children: Iterable[Formula]) -> Iterator[Formula]:
-    for child in children:
-        if isinstance(child, All | Any) and isinstance(child, kind):
-            yield from child.children
-        else:
-            yield child
-
-
-def _rebuilt(kind: type[All] | type[Any], flat: list[Formula], ranges: dict[Column, IntervalSet]) -> Formula:
-    """The children without repeats, each column's ranges once, where they first stood."""
-    kept: list[Formula] = []
-    seen: set[Formula] = set()
-    for child in flat:
-        if isinstance(child, Within):
-            found = ranges.pop(child.column, None)
-            if found is not None:
-                kept.append(child if found is child.ranges else Within(child.column, found))
-        elif child not in seen:
-            kept.append(child)
-            # rand() < 0.5, twice, is not once: what has no identity is never merged.
-            if all(a.opaque.identified for a in atoms(child) if isinstance(a, Holds)):
-                seen.add(child)
-    return kept[0] if len(kept) == 1 else kind(tuple(kept))
-
-
-Names: TypeAlias = frozenset[str]
+def columns_in(formula: Formula) -> frozenset[Column]:
+    """The columns that a formula speaks of."""
+    return frozenset(column for atom in atoms(formula) for column in columns_of_atom(atom))
 
 
 def names_in(formula: Formula) -> Names:
     """The names of the columns that a formula speaks of."""
-    return frozenset(column.name for atom in atoms(formula) for column in columns_of_atom(atom))
+    return frozenset(column.name for column in columns_in(formula))
 
 
 def columns_of_atom(atom: Atom) -> tuple[Column, ...]:
@@ -214,13 +186,47 @@ def necessary_ranges(formula: Formula) -> dict[Column, IntervalSet]:
         case Within(column=column, ranges=ranges):
             return {column: ranges}
         case All(children=children):
-            found: dict[Column, IntervalSet] = {}
+            required: dict[Column, IntervalSet] = {}
             for child in children:
                 for column, ranges in necessary_ranges(child).items():
-                    found[column] = found[column].intersect(ranges) if column in found else ranges
-            return found
+                    required[column] = required[column].intersect(ranges) if column in required else ranges
+            return required
         case Any(children=children) if children:
             ways = [necessary_ranges(child) for child in children]
             shared = [column for column in ways[0] if all(column in way for way in ways)]
-            return {column: IntervalSet.united(column.type, [way[column] for way in ways]) for column in shared}
+            return {column: IntervalSet.union_all(column.type, [way[column] for way in ways]) for column in shared}
     return {}
+
+
+def _non_null_columns(child: Formula) -> tuple[Column, ...]:
+    """The columns that a match or a comparison says are not NULL, besides what else it says of them."""
+    if isinstance(child, Matches):
+        return (child.column,)
+    if isinstance(child, Compares):
+        return (child.left, child.right)
+    return ()
+
+
+def _flatten(kind: type[All] | type[Any], children: Iterable[Formula]) -> Iterator[Formula]:
+    for child in children:
+        if isinstance(child, All | Any) and isinstance(child, kind):
+            yield from child.children
+        else:
+            yield child
+
+
+def _rebuild(kind: type[All] | type[Any], flat: list[Formula], ranges: dict[Column, IntervalSet]) -> Formula:
+    """The children without repeats, each column's ranges once, where they first stood."""
+    kept: list[Formula] = []
+    seen: set[Formula] = set()
+    for child in flat:
+        if isinstance(child, Within):
+            allowed = ranges.pop(child.column, None)
+            if allowed is not None:
+                kept.append(child if allowed is child.ranges else Within(child.column, allowed))
+        elif child not in seen:
+            kept.append(child)
+            # rand() < 0.5, twice, is not once: what has no identity is never merged.
+            if is_identified(child):
+                seen.add(child)
+    return kept[0] if len(kept) == 1 else kind(tuple(kept))

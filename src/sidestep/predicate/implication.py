@@ -45,17 +45,12 @@ def implies(p: Predicate | Formula, q: Predicate | Formula) -> bool:
     >>> implies(compare(revenue, ">", 21), compare(revenue, ">", 32))
     False
     """
-    return _Proof(_formula(p), _formula(q)).found()
+    return _Proof(_formula(p), _formula(q)).succeeds()
 
 
 def unsatisfiable(p: Predicate | Formula) -> bool:
     """Whether it is certain that no row makes p TRUE."""
-    return _Proof(_formula(p), HOLDS_NEVER).found()
-
-
-def equivalent(p: Predicate | Formula, q: Predicate | Formula) -> bool:
-    """Whether p and q are certain to be TRUE for the same rows."""
-    return implies(p, q) and implies(q, p)
+    return _Proof(_formula(p), HOLDS_NEVER).succeeds()
 
 
 def _formula(p: Predicate | Formula) -> Formula:
@@ -91,7 +86,7 @@ class _Proof:
         self.p, self.q = p, q
         self.steps = PROOF_STEPS + 4 * sum(1 for formula in (p, q) for _ in atoms(formula))
 
-    def found(self) -> bool:
+    def succeeds(self) -> bool:
         try:
             return self._implies(self.p, self.q)
         except _OutOfSteps:
@@ -128,7 +123,7 @@ class _Proof:
         """
         cases: list[_Either] = []
         while claims:
-            facts.add(*_opened(claims, cases))
+            facts.add(*_split(claims, cases))
             if facts.contradictory:
                 return True
             claims, left = [], []
@@ -157,15 +152,15 @@ class _Proof:
                 return None
             self._step()
             trial = facts.copy()
-            trial.add(*_opened([way], []))
+            trial.add(*_split([way], []))
             if not trial.contradictory:
                 ways.append(way)
         return ways
 
 
-def _opened(claims: list[_Claim], cases: list[_Either]) -> list[Atom | Outside | Fails]:
-    """The atoms that the claims come down to; what is a choice goes to the cases."""
-    found: list[Atom | Outside | Fails] = []
+def _split(claims: list[_Claim], cases: list[_Either]) -> list[Atom | Outside | Fails]:
+    """The atoms among the claims, conjunctions opened; disjunctions are appended to ``cases``."""
+    leaves: list[Atom | Outside | Fails] = []
     pending = claims[::-1]
     while pending:
         claim = pending.pop()
@@ -174,23 +169,23 @@ def _opened(claims: list[_Claim], cases: list[_Either]) -> list[Atom | Outside |
         elif isinstance(claim, _Either):
             cases.append(claim)
         else:
-            found.append(claim)
-    return found
+            leaves.append(claim)
+    return leaves
 
 
 def _claim(formula: Formula) -> _Claim:
     if isinstance(formula, All):
         return _Both(tuple(_claim(child) for child in formula.children))
     if isinstance(formula, Any):
-        return _flat([_claim(child) for child in formula.children])
+        return _either([_claim(child) for child in formula.children])
     return formula
 
 
 def _opposite(formula: Formula) -> _Claim:
-    """What is so exactly where the formula does not hold."""
+    """What is true of a row exactly where the formula does not hold."""
     match formula:
         case All(children=children):
-            return _flat([_opposite(child) for child in children])
+            return _either([_opposite(child) for child in children])
         case Any(children=children):
             return _Both(tuple(_opposite(child) for child in children))
         case Within(column=column, ranges=ranges):
@@ -210,6 +205,5 @@ def _opposite(formula: Formula) -> _Claim:
     raise TypeError(f"{formula!r} is not a formula.")
 
 
-def _flat(parts: list[_Claim]) -> _Either:
-    opened = [inner for part in parts for inner in (part.parts if isinstance(part, _Either) else (part,))]
-    return _Either(tuple(opened))
+def _either(parts: list[_Claim]) -> _Either:
+    return _Either(tuple(inner for part in parts for inner in (part.parts if isinstance(part, _Either) else (part,))))

@@ -23,7 +23,7 @@ from sidestep.predicate.cuts import (
     in_range,
     least,
     low_cut,
-    merged,
+    merge_cuts,
 )
 from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 
@@ -53,14 +53,14 @@ class IntervalSet:
         if not self.type.ordered and any(i.low is not None or i.high is not None for i in self.intervals):
             raise ValueError(f"The order of {self.type} is unknown, so no range of its values can be made.")
         pairs = [(low_cut(self.type, i), high_cut(self.type, i)) for i in self.intervals]
-        object.__setattr__(self, "intervals", tuple(as_intervals(self.type, merged(pairs))))
+        object.__setattr__(self, "intervals", tuple(as_intervals(self.type, merge_cuts(pairs))))
 
     def __hash__(self) -> int:
         # The ends tell most sets apart; hashing 100,000 intervals would take longer than deciding with them.
         return hash((self.type, len(self.intervals), self.intervals[:1], self.intervals[-1:]))
 
     @classmethod
-    def _trusted(cls, type: DataType, intervals: Iterable[Interval]) -> IntervalSet:
+    def _from_normal_form(cls, type: DataType, intervals: Iterable[Interval]) -> IntervalSet:
         """A set of intervals already known to be in normal form: checking 100,000 of them again would cost more."""
         made = object.__new__(cls)
         object.__setattr__(made, "type", type)
@@ -70,12 +70,12 @@ class IntervalSet:
     @classmethod
     def full(cls, type: DataType) -> IntervalSet:
         """Every value that is not NULL."""
-        return cls._trusted(type, (Interval(None, None),))
+        return cls._from_normal_form(type, (Interval(None, None),))
 
     @classmethod
     def empty(cls, type: DataType) -> IntervalSet:
         """No value."""
-        return cls._trusted(type, ())
+        return cls._from_normal_form(type, ())
 
     @classmethod
     def point(cls, type: DataType, value: Value) -> IntervalSet:
@@ -92,7 +92,7 @@ class IntervalSet:
         if type.kind in FLOATING:
             distinct = [value + 0.0 for value in distinct]  # type: ignore[operator]
         # Values that do not touch are in normal form once they are sorted.
-        made = cls._trusted(
+        made = cls._from_normal_form(
             type, map(Interval._make, zip(distinct, distinct, repeat(True), repeat(True), strict=False))
         )
         made.__dict__["_as_points"] = frozenset(distinct)
@@ -109,10 +109,10 @@ class IntervalSet:
         return cls(type, (Interval(None, value, high_closed=closed),))
 
     @classmethod
-    def united(cls, type: DataType, sets: Iterable[IntervalSet]) -> IntervalSet:
+    def union_all(cls, type: DataType, sets: Iterable[IntervalSet]) -> IntervalSet:
         """The union of any number of sets, in one sort."""
         pairs = [pair for s in sets for pair in zip(s._lows, s._highs, strict=True)]
-        return cls._trusted(type, as_intervals(type, merged(pairs)))
+        return cls._from_normal_form(type, as_intervals(type, merge_cuts(pairs)))
 
     @property
     def is_empty(self) -> bool:
@@ -181,34 +181,34 @@ class IntervalSet:
             return large
         if small._as_points is not None and large._as_points is not None:
             common = small._as_points & large._as_points
-            return self._trusted(self.type, (i for i in small.intervals if i.low in common))
-        found: list[Interval] = []
+            return self._from_normal_form(self.type, (i for i in small.intervals if i.low in common))
+        shared: list[Interval] = []
         for low, high in zip(small._lows, small._highs, strict=True):
             # The large set's intervals that reach beyond `low` and begin before `high`: the inner ones lie inside.
             first, last = bisect_right(large._highs, low), bisect_left(large._lows, high)
             if last - first > 2:
-                found += as_intervals(self.type, [(max(low, large._lows[first]), large._highs[first])])
-                found += large.intervals[first + 1 : last - 1]
+                shared += as_intervals(self.type, [(max(low, large._lows[first]), large._highs[first])])
+                shared += large.intervals[first + 1 : last - 1]
                 first = last - 1
             cut = [(max(low, large._lows[k]), min(high, large._highs[k])) for k in range(first, last)]
-            found += as_intervals(self.type, cut)
-        return self._trusted(self.type, found)
+            shared += as_intervals(self.type, cut)
+        return self._from_normal_form(self.type, shared)
 
     def union(self, other: IntervalSet) -> IntervalSet:
         """The values in either set."""
-        return self.united(self.type, (self, other))
+        return self.union_all(self.type, (self, other))
 
     def complement(self) -> IntervalSet:
         """The non-NULL values that are not in the set."""
         bottom, top = edges(self.type)
         lows, highs = [bottom, *self._highs], [*self._lows, top]
         pairs = [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
-        return self._trusted(self.type, as_intervals(self.type, pairs))
+        return self._from_normal_form(self.type, as_intervals(self.type, pairs))
 
     def difference(self, other: IntervalSet) -> IntervalSet:
         """The values of this set that are not in the other."""
         if self._as_points is not None and len(self.intervals) > 1:
-            return self._trusted(self.type, (i for i in self.intervals if not other.contains(i.low)))  # type: ignore[arg-type]
+            return self._from_normal_form(self.type, (i for i in self.intervals if not other.contains(i.low)))  # type: ignore[arg-type]
         return self.intersect(other.complement())
 
     def downward(self, strict: bool = False) -> IntervalSet:
@@ -223,7 +223,7 @@ class IntervalSet:
             high = (0, math.inf, 1) if self.type.kind in FLOATING else TOP
         elif strict:
             high = (0, high[1], 0)
-        return self._trusted(self.type, as_intervals(self.type, [(bottom, high)] if bottom < high else []))
+        return self._from_normal_form(self.type, as_intervals(self.type, [(bottom, high)] if bottom < high else []))
 
     def upward(self, strict: bool = False) -> IntervalSet:
         """The values that are at least (or, strictly, above) some value of the set."""
@@ -239,7 +239,7 @@ class IntervalSet:
         elif strict:
             # A set that begins just above infinity is NaN alone, and nothing is above that.
             low = TOP if low == (0, math.inf, 1) else (0, low[1], 1)
-        return self._trusted(self.type, as_intervals(self.type, [(low, top)] if low < top else []))
+        return self._from_normal_form(self.type, as_intervals(self.type, [(low, top)] if low < top else []))
 
     def values(self, limit: int = 100_000) -> tuple[Value, ...] | None:
         """All values in order, or None if they are too many to list (or not to be listed: an open range of doubles).
@@ -248,14 +248,14 @@ class IntervalSet:
         >>> IntervalSet(BYTE, (Interval(125, None), Interval(1, 2))).values()
         (1, 2, 125, 126, 127)
         """
-        found: list[Value] = []
+        listed: list[Value] = []
         for low, high, interval in zip(self._lows, self._highs, self.intervals, strict=True):
             if interval.is_point:
-                found.append(interval.low)  # type: ignore[arg-type]
-            elif self.type.discrete and len(found) + high - low <= limit:
-                found += [bool(v) for v in range(low, high)] if self.type.kind is Kind.BOOLEAN else range(low, high)
+                listed.append(interval.low)  # type: ignore[arg-type]
+            elif self.type.discrete and len(listed) + high - low <= limit:
+                listed += [bool(v) for v in range(low, high)] if self.type.kind is Kind.BOOLEAN else range(low, high)
             elif (low, high) == ((0, math.inf, 1), TOP) and self.type.kind in FLOATING:
-                found.append(math.nan)
+                listed.append(math.nan)
             else:
                 return None
-        return tuple(found) if len(found) <= limit else None
+        return tuple(listed) if len(listed) <= limit else None

@@ -55,22 +55,6 @@ class LikePattern:
         """The fixed text at the start."""
         return _fixed(self.tokens)
 
-    @property
-    def suffix(self) -> str:
-        """The fixed text at the end."""
-        return _fixed(self.tokens[::-1])[::-1]
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """Every maximal fixed text in the pattern, in order: each occurs in whatever matches."""
-        found = [""]
-        for wild, character in self.tokens:
-            if wild:
-                found.append("")
-            else:
-                found[-1] += character
-        return tuple(piece for piece in found if piece)
-
     @cached_property
     def least_length(self) -> int:
         """How many characters a matching text has at least."""
@@ -109,10 +93,10 @@ class LikePattern:
             return False
         position = self._part_lengths[0]
         for part in parts[1:-1]:
-            found = part.search(text, position, end)
-            if found is None:
+            occurrence = part.search(text, position, end)
+            if occurrence is None:
                 return False
-            position = found.end()
+            position = occurrence.end()
         return position <= end
 
     def as_range(self) -> IntervalSet | None:

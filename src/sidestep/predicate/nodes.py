@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sidestep.predicate.types import BOOLEAN, DataType, Kind, Value, checked, sort_key
+from sidestep.predicate.types import BOOLEAN, DataType, Kind, Value, check_value, sort_key
 
 
 class Op(Enum):
@@ -62,7 +62,7 @@ class Literal:
 
     def __post_init__(self) -> None:
         if self.value is not None:
-            object.__setattr__(self, "value", checked(self.value, self.type))
+            object.__setattr__(self, "value", check_value(self.value, self.type))
 
     # Hashing and equality by value would make 1, 1.0 and True one literal, and NaN unequal to itself.
     def _identity(self) -> tuple[str, str, DataType]:
@@ -226,10 +226,10 @@ def _check_children(where: str, children: tuple[Predicate, ...]) -> None:
 
 def conjuncts(predicate: Predicate) -> Iterator[Predicate]:
     """The parts that must all be TRUE, nested ANDs opened."""
-    yield from opened(And, predicate)
+    yield from flatten(And, predicate)
 
 
-def opened(kind: type[And] | type[Or], predicate: Predicate) -> Iterator[Predicate]:
+def flatten(kind: type[And] | type[Or], predicate: Predicate) -> Iterator[Predicate]:
     """The parts under nested nodes of one kind, left to right; a loop, since Catalyst nests thousands of binary ORs."""
     pending = [predicate]
     while pending:

@@ -1,4 +1,4 @@
-"""The "when true" normal form: what must be so for a WHERE to keep a row.
+"""The "when true" normal form: what must hold for a WHERE to keep a row.
 
 Spark's predicates have three values, but a WHERE asks only one thing: is it TRUE? That question is answered here once,
 and everything after works on two-valued formulas without negation.
@@ -43,7 +43,7 @@ from sidestep.predicate.nodes import (
     Or,
     Predicate,
     compare_values,
-    opened,
+    flatten,
 )
 from sidestep.predicate.serial import to_dict
 from sidestep.predicate.text import sql
@@ -81,9 +81,9 @@ def when_true(predicate: Predicate) -> Formula:
     """When the predicate is TRUE."""
     match predicate:
         case And():
-            return all_of([when_true(child) for child in opened(And, predicate)])
+            return all_of([when_true(child) for child in flatten(And, predicate)])
         case Or():
-            return any_of([when_true(child) for child in opened(Or, predicate)])
+            return any_of([when_true(child) for child in flatten(Or, predicate)])
         case Not(child=child):
             return when_false(child)
     return _leaf(predicate, True)
@@ -93,9 +93,9 @@ def when_false(predicate: Predicate) -> Formula:
     """When the predicate is FALSE (not when it is NULL)."""
     match predicate:
         case And():
-            return any_of([when_false(child) for child in opened(And, predicate)])
+            return any_of([when_false(child) for child in flatten(And, predicate)])
         case Or():
-            return all_of([when_false(child) for child in opened(Or, predicate)])
+            return all_of([when_false(child) for child in flatten(Or, predicate)])
         case Not(child=child):
             return when_true(child)
     return _leaf(predicate, False)
@@ -137,9 +137,9 @@ def _column(operand: Operand) -> Column:
     return typed(Column, operand.column if isinstance(operand, Cast) else operand)
 
 
-def _not_understood(predicate: Predicate, value: bool, *present: Column) -> Formula:
-    """An atom for the whole, and what is certain all the same: a comparison with a NULL side is never TRUE or FALSE."""
-    # What a cast gives may depend on the time zone and on ANSI mode, which the node does not tell: no identity.
+def _opaque_atom(predicate: Predicate, value: bool, *present: Column) -> Formula:
+    """One atom for a predicate that is not understood, and what is certain all the same: ``present`` are not NULL."""
+    # What a cast gives may depend on the time zone and on ANSI mode, which the node does not say: no identity.
     casts = [o for o in _operands(predicate) if isinstance(o, Cast) and not is_monotone(o.column.type, o.type)]
     reason = f"the cast of {casts[0].column.name} to {casts[0].type} does not keep order" if casts else ""
     opaque = as_opaque(predicate, identified=not casts, reason=reason or "the order of its values is unknown")
@@ -160,9 +160,7 @@ def _null(predicate: Predicate, operand: Column | Cast, value: bool) -> Formula:
     if isinstance(operand, Cast) and not is_monotone(column.type, operand.type):
         # A cast that fails gives NULL where ANSI mode is off; one that gives a value was given one.
         return (
-            any_of([Null(column), _not_understood(predicate, True)])
-            if value
-            else _not_understood(predicate, False, column)
+            any_of([Null(column), _opaque_atom(predicate, True)]) if value else _opaque_atom(predicate, False, column)
         )
     return Null(column) if value else not_null(column)
 
@@ -183,12 +181,12 @@ def _in(predicate: In, value: bool) -> Formula:
     if not value and len(values) < len(predicate.values):
         return HOLDS_NEVER  # x NOT IN (..., NULL) is never TRUE
     if not type.ordered:
-        return _not_understood(predicate, value, column)
-    found = IntervalSet.points(type, values)
-    ranges = pull_back(found if value else found.complement(), column.type)
+        return _opaque_atom(predicate, value, column)
+    listed = IntervalSet.points(type, values)
+    ranges = pull_back(listed if value else listed.complement(), column.type)
     if ranges is None:
-        return _not_understood(predicate, value, column)
-    if type.kind in FLOATING and len(found.intervals) > 1 and 0.0 in values:
+        return _opaque_atom(predicate, value, column)
+    if type.kind in FLOATING and len(listed.intervals) > 1 and 0.0 in values:
         zeros = pull_back(IntervalSet.point(type, 0.0), column.type)
         if zeros is not None and column.type.kind in FLOATING:
             decided = within(column, ranges.difference(zeros))
@@ -202,25 +200,25 @@ def _against_constant(predicate: Comparison, op: Op, operand: Column | Cast, con
         return _null(IsNull(operand), operand, value) if op is Op.NULL_SAFE else HOLDS_NEVER
     ranges = None
     if type.ordered:
-        ranges = pull_back(_satisfying(op, type, constant.value, value), column.type)
+        ranges = pull_back(_solutions(op, type, constant.value, value), column.type)
     if ranges is None:
         null_decides = op is Op.NULL_SAFE and not value
-        return _not_understood(predicate, value, *(() if null_decides else (column,)))
+        return _opaque_atom(predicate, value, *(() if null_decides else (column,)))
     if op is Op.NULL_SAFE and not value:
         return any_of([within(column, ranges), Null(column)])
     return within(column, ranges)
 
 
-def _satisfying(op: Op, type: DataType, constant: Value, value: bool) -> IntervalSet:
-    """The values that compare so with a constant, or (``value`` False) those that do not."""
+def _solutions(op: Op, type: DataType, constant: Value, value: bool) -> IntervalSet:
+    """The values for which the comparison with a constant is TRUE, or (``value`` False) FALSE."""
     match op:
         case Op.EQ | Op.NULL_SAFE:
-            found = IntervalSet.point(type, constant)
+            ranges = IntervalSet.point(type, constant)
         case Op.LT | Op.LE:
-            found = IntervalSet.at_most(type, constant, closed=op is Op.LE)
+            ranges = IntervalSet.at_most(type, constant, closed=op is Op.LE)
         case _:
-            found = IntervalSet.at_least(type, constant, closed=op is Op.GE)
-    return found if value else found.complement()
+            ranges = IntervalSet.at_least(type, constant, closed=op is Op.GE)
+    return ranges if value else ranges.complement()
 
 
 def _between_columns(predicate: Comparison, value: bool) -> Formula:
@@ -233,7 +231,7 @@ def _between_columns(predicate: Comparison, value: bool) -> Formula:
     # Days and microseconds are not comparable as numbers; a date cast to a timestamp meets only another such date.
     same_unit = left.type == right.type or Kind.DATE not in (left.type.kind, right.type.kind)
     if not (exact and same_unit and left.type.ordered and right.type.ordered):
-        return _not_understood(predicate, value, *(() if op is Op.NULL_SAFE else (left, right)))
+        return _opaque_atom(predicate, value, *(() if op is Op.NULL_SAFE else (left, right)))
     if op is Op.NULL_SAFE and value:
         return any_of([all_of([Null(left), Null(right)]), compares(left, "=", right)])
     if op is Op.NULL_SAFE:

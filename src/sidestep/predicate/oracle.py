@@ -24,7 +24,7 @@ from sidestep.predicate.nodes import (
     Predicate,
     compare_values,
 )
-from sidestep.predicate.types import Value, checked, sort_key
+from sidestep.predicate.types import Value, check_value, sort_key
 
 Row = Mapping[str, Value | None]
 """A value per column name, held as its type wants it; None is NULL."""
@@ -50,8 +50,8 @@ def evaluate(predicate: Predicate, row: Row, opaque: Resolver | None = None) -> 
         case Comparison(op=op, left=left, right=right):
             return compare_values(op, _value(left, row), _value(right, row))
         case In(operand=operand, values=values):
-            found = [compare_values(Op.EQ, _value(operand, row), v.value) for v in values]
-            return True if True in found else None if None in found else False
+            hits = [compare_values(Op.EQ, _value(operand, row), v.value) for v in values]
+            return True if True in hits else None if None in hits else False
         case Match(column=column):
             text = _value(column, row)
             return None if text is None else pattern_of(predicate).matches(str(text))
@@ -101,7 +101,7 @@ def _value(operand: Operand, row: Row) -> Value | None:
             value = _value(column, row)
             return None if value is None else cast(value, column.type, type)
     value = row[operand.name]
-    return None if value is None else checked(value, operand.type)
+    return None if value is None else check_value(value, operand.type)
 
 
 def _not(value: bool | None) -> bool | None:

@@ -50,7 +50,7 @@ def sql(what: Predicate | Formula) -> str:
     >>> sql(conjunction(one_of(product, ["shoes", "shirts"]), compare(day, ">=", datetime.date(1994, 1, 1))))
     "product IN ('shoes', 'shirts') AND day >= DATE '1994-01-01'"
     """
-    return _written(what)[0]
+    return _render(what)[0]
 
 
 def literal_text(value: Value | None, type: DataType) -> str:
@@ -93,14 +93,14 @@ def name_text(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"
 
 
-def _written(what: Predicate | Formula) -> tuple[str, int]:
+def _render(what: Predicate | Formula) -> tuple[str, int]:
     match what:
         case And(children=children) | All(children=children):
-            return _joined(" AND ", [_written(child) for child in children], _AND, "TRUE")
+            return _join(" AND ", [_render(child) for child in children], _AND, "TRUE")
         case Or(children=children) | Any(children=children):
-            return _joined(" OR ", [_written(child) for child in children], _OR, "FALSE")
+            return _join(" OR ", [_render(child) for child in children], _OR, "FALSE")
         case Not(child=child):
-            return f"NOT {_enclosed(_written(child), _NOT)}", _NOT
+            return f"NOT {_parenthesize(_render(child), _NOT)}", _NOT
         case Comparison(op=op, left=left, right=right):
             return f"{_operand(left)} {op.value} {_operand(right)}", _ATOM
         case In(operand=operand, values=values):
@@ -122,18 +122,18 @@ def _written(what: Predicate | Formula) -> tuple[str, int]:
         case Compares(left=a, op=relation, right=b):
             return f"{name_text(a.name)} {relation} {name_text(b.name)}", _ATOM
         case Holds(opaque=opaque, value=value):
-            inner = _written(opaque)
-            return inner if value else (f"NOT {_enclosed(inner, _NOT)}", _NOT)
+            inner = _render(opaque)
+            return inner if value else (f"NOT {_parenthesize(inner, _NOT)}", _NOT)
     raise TypeError(f"{what!r} is neither a predicate nor a formula.")
 
 
-def _joined(word: str, parts: list[tuple[str, int]], tightness: int, empty: str) -> tuple[str, int]:
+def _join(word: str, parts: list[tuple[str, int]], tightness: int, empty: str) -> tuple[str, int]:
     if len(parts) < 2:
         return parts[0] if parts else (empty, _ATOM)
-    return word.join(_enclosed(part, tightness + 1) for part in parts), tightness
+    return word.join(_parenthesize(part, tightness + 1) for part in parts), tightness
 
 
-def _enclosed(part: tuple[str, int], tightness: int) -> str:
+def _parenthesize(part: tuple[str, int], tightness: int) -> str:
     return part[0] if part[1] >= tightness else f"({part[0]})"
 
 
@@ -180,7 +180,7 @@ def _within(name: str, ranges: IntervalSet) -> tuple[str, int]:
     parts = [_interval(name, interval, ranges.type) for interval in ranges.intervals[:LONGEST_LIST]]
     if len(ranges.intervals) > LONGEST_LIST:
         parts.append((f"… {len(ranges.intervals) - LONGEST_LIST:,} more ranges", _ATOM))
-    return _joined(" OR ", parts, _OR, "FALSE")
+    return _join(" OR ", parts, _OR, "FALSE")
 
 
 def _choice(name: str, values: list[Value | None], type: DataType, one: str, many: str) -> str:
@@ -199,7 +199,7 @@ def _interval(name: str, interval: Interval, type: DataType) -> tuple[str, int]:
         return f"{name} = {literal_text(math.nan, type)}", _ATOM
     above = [f"{name} {'>=' if interval.low_closed else '>'} {low}"] if interval.low is not None else []
     below = [f"{name} {'<=' if interval.high_closed else '<'} {high}"] if interval.high is not None else []
-    return _joined(" AND ", [(text, _ATOM) for text in above + below], _AND, "TRUE")
+    return _join(" AND ", [(text, _ATOM) for text in above + below], _AND, "TRUE")
 
 
 def _calendar(micros: int, form: str, beyond: str) -> str:

@@ -207,7 +207,7 @@ _HELD_AS: dict[Kind, type] = {
 }
 
 
-def checked(value: Value, data_type: DataType) -> Value:
+def check_value(value: Value, data_type: DataType) -> Value:
     """The value, if it is held as its type wants it, else a ValueError that says how it should be held.
 
     A FLOAT is rounded to 32 bits here: compared as the double 0.1, a literal 0.1 would equal no 32-bit value, and

@@ -16,7 +16,6 @@ from sidestep.predicate import (
     Column,
     Comparison,
     Formula,
-    Holds,
     In,
     Interval,
     IntervalSet,
@@ -31,16 +30,16 @@ from sidestep.predicate import (
     Predicate,
     all_of,
     any_of,
-    atoms,
     normalize,
     sort_key,
     to_dict,
 )
 from sidestep.predicate.columns import columns_of
-from sidestep.predicate.nodes import opened
+from sidestep.predicate.formula import is_identified
+from sidestep.predicate.nodes import flatten
+from sidestep.predicate.types import FLOATING
 
 _OPPOSITE = {Op.LT: Op.GE, Op.LE: Op.GT, Op.GT: Op.LE, Op.GE: Op.LT}
-_FLOATING = frozenset({Kind.FLOAT, Kind.DOUBLE})
 
 
 def canonical(predicate: Predicate) -> Predicate:
@@ -59,11 +58,11 @@ def canonical(predicate: Predicate) -> Predicate:
     >>> sql(canonical(Or((compare(a, "=", 2), one_of(a, [3, 1])))))
     'a IN (1, 2, 3)'
     """
-    return _spelled(predicate, True)
+    return _spell(predicate, True)
 
 
 def key(predicate: Predicate) -> str:
-    """A text by which predicates are ordered and told apart: their whole written form, as canonical JSON."""
+    """A text by which predicates are ordered and compared: their whole written form, as canonical JSON."""
     match predicate:
         case And(children=children) | Or(children=children):
             kind = "and" if isinstance(predicate, And) else "or"
@@ -75,15 +74,38 @@ def formula_of(predicate: Predicate) -> Formula:
     """The predicate's normal form; remembered for a while, as a log says the same things again and again."""
     match predicate:
         case And():
-            return all_of([formula_of(child) for child in opened(And, predicate)])
+            return all_of([formula_of(child) for child in flatten(And, predicate)])
         case Or():
-            return any_of([formula_of(child) for child in opened(Or, predicate)])
+            return any_of([formula_of(child) for child in flatten(Or, predicate)])
     return _formula_of_small(predicate) if _is_small(predicate) else normalize(predicate)
 
 
-def repeatable(predicate: Predicate) -> bool:
-    """Whether two such predicates mean the same: nothing random in it, nothing whose meaning could not be had."""
-    return all(atom.opaque.identified for atom in atoms(formula_of(predicate)) if isinstance(atom, Holds))
+def is_repeatable(predicate: Predicate) -> bool:
+    """Whether an equal predicate surely has the same value on the same row: nothing in it is random or unidentified."""
+    return is_identified(formula_of(predicate))
+
+
+def range_predicates(column: Column, ranges: IntervalSet) -> tuple[Predicate, ...]:
+    """Predicates whose conjunction says that the column's value lies in the ranges: one per end of a single range.
+
+    >>> from sidestep.predicate import INTEGER, sql
+    >>> [sql(p) for p in range_predicates(Column("a", INTEGER), IntervalSet(INTEGER, (Interval(1, 15),)))]
+    ['a >= 1', 'a <= 15']
+    """
+    if ranges.is_full:
+        return (Not(IsNull(column)),)
+    if ranges.is_empty:
+        return (FALSE,)
+    if all(interval.is_point for interval in ranges.intervals):
+        values = tuple(Literal(interval.low, column.type) for interval in ranges.intervals)
+        return (canonical(In(column, values)),)
+    parts = [_interval_bounds(column, interval) for interval in ranges.intervals]
+    return parts[0] if len(parts) == 1 else (canonical(Or(tuple(And(part) for part in parts))),)
+
+
+def column_set(predicate: Predicate) -> frozenset[Column]:
+    """The columns a predicate speaks of, each once."""
+    return frozenset(columns_of(predicate))
 
 
 def _is_small(predicate: Predicate) -> bool:
@@ -100,44 +122,26 @@ _key_of_small = lru_cache(maxsize=20_000)(_key)
 _formula_of_small = lru_cache(maxsize=20_000)(normalize)
 
 
-def written(column: Column, ranges: IntervalSet) -> tuple[Predicate, ...]:
-    """Predicates whose conjunction says that the column's value lies in the ranges: one per end of a single range.
-
-    >>> from sidestep.predicate import INTEGER, sql
-    >>> [sql(p) for p in written(Column("a", INTEGER), IntervalSet(INTEGER, (Interval(1, 15),)))]
-    ['a >= 1', 'a <= 15']
-    """
-    if ranges.is_full:
-        return (Not(IsNull(column)),)
-    if ranges.is_empty:
-        return (FALSE,)
-    if all(interval.is_point for interval in ranges.intervals):
-        values = tuple(Literal(interval.low, column.type) for interval in ranges.intervals)
-        return (canonical(In(column, values)),)
-    parts = [_bounds(column, interval) for interval in ranges.intervals]
-    return parts[0] if len(parts) == 1 else (canonical(Or(tuple(And(part) for part in parts))),)
-
-
-def _bounds(column: Column, interval: Interval) -> tuple[Predicate, ...]:
+def _interval_bounds(column: Column, interval: Interval) -> tuple[Predicate, ...]:
     if interval.is_point:
         return (Comparison(Op.EQ, column, Literal(interval.low, column.type)),)
-    found: list[Predicate] = []
+    bounds: list[Predicate] = []
     if interval.low is not None:
-        found.append(Comparison(Op.GE if interval.low_closed else Op.GT, column, Literal(interval.low, column.type)))
+        bounds.append(Comparison(Op.GE if interval.low_closed else Op.GT, column, Literal(interval.low, column.type)))
     if interval.high is not None:
-        found.append(Comparison(Op.LE if interval.high_closed else Op.LT, column, Literal(interval.high, column.type)))
-    return tuple(found)
+        bounds.append(Comparison(Op.LE if interval.high_closed else Op.LT, column, Literal(interval.high, column.type)))
+    return tuple(bounds)
 
 
-def _spelled(predicate: Predicate, value: bool) -> Predicate:
+def _spell(predicate: Predicate, value: bool) -> Predicate:
     """What says "the predicate is TRUE" (or, with ``value`` False, "is FALSE")."""
     match predicate:
         case And() | Or():
             kind = And if isinstance(predicate, And) is value else Or
-            parts = [_spelled(child, value) for child in opened(type(predicate), predicate)]
-            return _joined(kind, parts)
+            parts = [_spell(child, value) for child in flatten(type(predicate), predicate)]
+            return _connect(kind, parts)
         case Not(child=child):
-            return _spelled(child, not value)
+            return _spell(child, not value)
         case Literal(value=constant):
             return TRUE if constant is value else FALSE
         case Comparison():
@@ -151,27 +155,27 @@ def _spelled(predicate: Predicate, value: bool) -> Predicate:
     return spelled if value else Not(spelled)
 
 
-def _joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
+def _connect(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
     neutral, absorbing = (TRUE, FALSE) if kind is And else (FALSE, TRUE)
-    found = [inner for part in parts for inner in opened(kind, part) if inner != neutral]
-    if absorbing in found:
+    flat = [inner for part in parts for inner in flatten(kind, part) if inner != neutral]
+    if absorbing in flat:
         return absorbing
     if kind is Or:
-        found = _listed(found)
-    ordered = sorted((key(part), position) for position, part in enumerate(found))
+        flat = _gather_equalities(flat)
+    ordered = sorted((key(part), position) for position, part in enumerate(flat))
     kept: list[Predicate] = []
     last = None
     for text, position in ordered:
         # rand() < 0.5, twice, is not once.
-        if text != last or not repeatable(found[position]):
-            kept.append(found[position])
+        if text != last or not is_repeatable(flat[position]):
+            kept.append(flat[position])
         last = text
     if len(kept) < 2:
         return kept[0] if kept else neutral
     return kind(tuple(kept))
 
 
-def _listed(parts: list[Predicate]) -> list[Predicate]:
+def _gather_equalities(parts: list[Predicate]) -> list[Predicate]:
     """The parts of an OR with its equalities on one operand gathered into a list."""
     lists: dict[Column | Cast, list[Literal]] = {}
     others: list[Predicate] = []
@@ -179,10 +183,10 @@ def _listed(parts: list[Predicate]) -> list[Predicate]:
         match part:
             # Whether a list of floats finds -0.0 is not certain, so equalities on floats stay alone.
             case Comparison(op=Op.EQ, left=Column() | Cast() as operand, right=Literal() as constant) if (
-                operand.type.kind not in _FLOATING
+                operand.type.kind not in FLOATING
             ):
                 lists.setdefault(operand, []).append(constant)
-            case In(operand=operand, values=values) if operand.type.kind not in _FLOATING:
+            case In(operand=operand, values=values) if operand.type.kind not in FLOATING:
                 lists.setdefault(operand, []).extend(values)
             case _:
                 others.append(part)
@@ -197,7 +201,11 @@ def _in(membership: In, value: bool) -> Predicate:
     if not operand.type.ordered:
         spelled = In(operand, tuple(sorted(set(known), key=lambda constant: repr(constant.value))))
         return spelled if value else Not(spelled)
-    distinct = {sort_key(constant.value): constant for constant in map(_plain, known) if constant.value is not None}
+    distinct = {
+        sort_key(constant.value): constant
+        for constant in map(_without_negative_zero, known)
+        if constant.value is not None
+    }
     values = tuple(distinct[position] for position in sorted(distinct))
     if len(values) == 1:
         return _comparison(Comparison(Op.EQ, operand, values[0]), value)
@@ -211,7 +219,7 @@ def _comparison(comparison: Comparison, value: bool) -> Predicate:
     if isinstance(left, Literal):
         op, left, right = op.flipped, right, left
     if isinstance(right, Literal) and not isinstance(left, Literal):
-        return _with_constant(op, left, _plain(right), value)
+        return _with_constant(op, left, _without_negative_zero(right), value)
     if not value and op in _OPPOSITE:
         op, value = _OPPOSITE[op], True
     if op in (Op.GT, Op.GE):
@@ -236,12 +244,7 @@ def _with_constant(op: Op, operand: Column | Cast, constant: Literal, value: boo
     return spelled if value else Not(spelled)
 
 
-def _plain(constant: Literal) -> Literal:
+def _without_negative_zero(constant: Literal) -> Literal:
     """-0.0 as the 0.0 that it equals."""
     negative_zero = isinstance(constant.value, float) and constant.value == 0
     return Literal(0.0, constant.type) if negative_zero else constant
-
-
-def columns_named(predicate: Predicate) -> frozenset[Column]:
-    """The columns a predicate speaks of, each once."""
-    return frozenset(columns_of(predicate))

@@ -31,15 +31,15 @@ from sidestep.predicate import (
     unsatisfiable,
 )
 from sidestep.predicate.formula import necessary_ranges
-from sidestep.predicate.nodes import opened
-from sidestep.workload.canonical import canonical, columns_named, formula_of, key, repeatable, written
+from sidestep.predicate.nodes import flatten
+from sidestep.workload.canonical import canonical, column_set, formula_of, is_repeatable, key, range_predicates
 
 DEEPEST = 60
 """Changes between AND, OR and NOT, one inside the other, up to which a predicate is looked into."""
 
 
 @dataclass(frozen=True, slots=True)
-class Factored:
+class FactoredFilter:
     """A filter as a conjunction, each part in its canonical form."""
 
     predicates: frozenset[Predicate]
@@ -47,7 +47,7 @@ class Factored:
     """Whether no row can satisfy it (``a > 5 AND a < 3``): such a query reads nothing, whatever the layout."""
 
 
-def factor(predicates: Iterable[Predicate]) -> Factored:
+def factor(predicates: Iterable[Predicate]) -> FactoredFilter:
     """The conjunction of the predicates as separate conjuncts: as many and as simple as can be had.
 
     Contract: the conjunction of the result is TRUE for the same rows as that of the input, whatever the order. Nested
@@ -68,20 +68,20 @@ def factor(predicates: Iterable[Predicate]) -> Factored:
     """
     parts = list(conjuncts(canonical(And(tuple(p for p in predicates if _depth(p) <= DEEPEST)))))
     while True:
-        found = _parts(canonical(And(tuple(_without_dead_branches(parts)))))
-        if set(found) == set(parts):
+        simpler = _parts(canonical(And(tuple(_without_dead_branches(parts)))))
+        if set(simpler) == set(parts):
             break
-        parts = found
+        parts = simpler
     formulas = {part: formula_of(part) for part in parts}
     kept = [part for part in parts if formulas[part] != HOLDS_ALWAYS]
     whole = all_of(formulas[part] for part in kept)
     if whole == HOLDS_NEVER or unsatisfiable(whole):
-        return Factored(frozenset(kept), empty=True)
-    return Factored(frozenset(_without_implied_presence(kept, formulas)))
+        return FactoredFilter(frozenset(kept), empty=True)
+    return FactoredFilter(frozenset(_without_implied_presence(kept, formulas)))
 
 
 def _depth(predicate: Predicate) -> int:
-    """How many connectives of another kind are inside each other; a loop, since what is deep is what is asked."""
+    """How deeply connectives of different kinds are nested; a loop, since recursion would fail on deep ones."""
     deepest = 0
     pending: list[tuple[Predicate, type, int]] = [(predicate, And, 0)]
     while pending:
@@ -101,30 +101,30 @@ def _without_dead_branches(parts: list[Predicate]) -> list[Predicate]:
     if choices in (0, len(parts)):
         return parts
     context = all_of(formula_of(part) for part in parts if not isinstance(part, Or))
-    found = []
+    kept = []
     for part in parts:
         if isinstance(part, Or):
             alive = [way for way in part.children if all_of([context, formula_of(way)]) != HOLDS_NEVER]
             part = Or(tuple(alive)) if len(alive) < len(part.children) else part
-        found.append(part)
-    return found
+        kept.append(part)
+    return kept
 
 
 def _parts(predicate: Predicate) -> list[Predicate]:
     """The conjuncts of a canonical predicate, ORs factored."""
-    found: list[Predicate] = []
+    parts: list[Predicate] = []
     for part in conjuncts(predicate):
-        found += _factored_or(part) if isinstance(part, Or) else [part]
-    return found
+        parts += _factor_or(part) if isinstance(part, Or) else [part]
+    return parts
 
 
-def _factored_or(disjunction: Or) -> list[Predicate]:
-    branches = [_parts(branch) for branch in opened(Or, disjunction)]
+def _factor_or(disjunction: Or) -> list[Predicate]:
+    branches = [_parts(branch) for branch in flatten(Or, disjunction)]
     branches = [branch for branch in branches if all_of(map(formula_of, branch)) != HOLDS_NEVER]
     if not branches:
         return [FALSE]
     counted = Counter(part for branch in branches for part in set(branch))
-    common = [part for part, count in counted.items() if count == len(branches) and repeatable(part)]
+    common = [part for part, count in counted.items() if count == len(branches) and is_repeatable(part)]
     shared = set(common)
     rests = [[part for part in branch if part not in shared] for branch in branches]
     if not all(rests):
@@ -139,27 +139,27 @@ def _factored_or(disjunction: Or) -> list[Predicate]:
         bound
         for column, ranges in necessary_ranges(formula).items()
         if not ranges.is_full
-        for bound in _bounds(column, ranges, rests)
+        for bound in _column_bounds(column, ranges, rests)
     ]
     return [*common, *bounds, left]
 
 
-def _bounds(column: Column, ranges: IntervalSet, branches: list[list[Predicate]]) -> list[Predicate]:
+def _column_bounds(column: Column, ranges: IntervalSet, branches: list[list[Predicate]]) -> list[Predicate]:
     """What the branches of an OR together say of one column: a list if each names values, else ranges.
 
-    Ranges with gaps have their outer ends told as well. The gaps come from where the parameters of one query happen to
-    lie, the ends recur.
+    Ranges with gaps are given their outer ends as conjuncts too: the gaps come from where the parameters of one query
+    happen to lie, while the ends recur.
     """
     if all(any(_names_values(part, column) for part in branch) for branch in branches):
         values = ranges.values()
         if values is not None:
             return [canonical(In(column, tuple(Literal(value, column.type) for value in values)))]
-    found = list(written(column, ranges))
+    bounds = list(range_predicates(column, ranges))
     first, last = ranges.intervals[0], ranges.intervals[-1]
     if len(ranges.intervals) > 1 and (first.low is not None or last.high is not None):
         hull = Interval(first.low, last.high, first.low_closed, last.high_closed)
-        found += written(column, IntervalSet(column.type, (hull,)))
-    return found
+        bounds += range_predicates(column, IntervalSet(column.type, (hull,)))
+    return bounds
 
 
 def _names_values(predicate: Predicate, column: Column) -> bool:
@@ -174,7 +174,7 @@ def _on_one_column(disjunction: Or, formula: Within) -> list[Predicate]:
     plain = not any(isinstance(branch, And) for branch in disjunction.children)
     if plain and len(formula.ranges.intervals) > 1:
         return [disjunction]
-    return list(written(formula.column, formula.ranges))
+    return list(range_predicates(formula.column, formula.ranges))
 
 
 def _without_implied_presence(parts: list[Predicate], formulas: dict[Predicate, Formula]) -> list[Predicate]:
@@ -182,8 +182,8 @@ def _without_implied_presence(parts: list[Predicate], formulas: dict[Predicate, 
     kept = sorted(parts, key=key)
     for part in tuple(kept):
         if isinstance(part, Not) and isinstance(part.child, IsNull):
-            about = columns_named(part)
-            others = [p for p in kept if p is not part and about <= columns_named(p)]
+            about = column_set(part)
+            others = [p for p in kept if p is not part and about <= column_set(p)]
             if any(implies(formulas[other], formulas[part]) for other in others):
                 kept.remove(part)
     return kept

@@ -1,6 +1,7 @@
-"""What a log asks of one table, folded: distinct predicates, distinct filters, and the scans that used them.
+"""What a log asks of one table: its distinct filters and the scans that used them, and how each column is used.
 
-What a workload asks of each column of a table: the values that its filters name, and whether tables meet on it.
+:func:`table_workload` gives filters as sets of predicates, for features; :func:`column_usage` gives the values that
+filters name in each column and the columns that tables are joined on, for synopses.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import Column, Formula, IntervalSet, Predicate, Within, all_of, normalize
-from sidestep.predicate.formula import All, Any
-from sidestep.workload.canonical import columns_named, formula_of, key
-from sidestep.workload.factor import Factored, factor
+from sidestep.predicate import Column, Formula, IntervalSet, Predicate, all_of, normalize
+from sidestep.predicate.formula import necessary_ranges
+from sidestep.workload.canonical import column_set, formula_of, key
+from sidestep.workload.factor import FactoredFilter, factor
 from sidestep.workload.query import Query, Workload
 
 MOST_PIECES = 16
-"""Into how many pieces of time the repeats of a folded query are spread."""
+"""Into how many pieces of time the runs of one repeated query are spread at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanRun:
     """One or more runs of a filter at one time."""
 
     filter: int
@@ -57,7 +58,7 @@ class TableWorkload:
     filters: tuple[tuple[int, ...], ...]
     examples: tuple[str, ...]
     """For each filter the shortest statement that has it."""
-    scans: tuple[Scan, ...]
+    scans: tuple[ScanRun, ...]
     """In the order of time, if every query has one, else in that of the log."""
     unfiltered: int = 0
     """Scans without any predicate."""
@@ -69,12 +70,12 @@ class TableWorkload:
         """How many scans have each filter."""
         return self.weights_of(self.scans)
 
-    def weights_of(self, scans: Iterable[Scan]) -> npt.NDArray[np.int64]:
+    def weights_of(self, scans: Iterable[ScanRun]) -> npt.NDArray[np.int64]:
         """How many of these scans have each filter."""
-        found = np.zeros(len(self.filters), np.int64)
+        weights = np.zeros(len(self.filters), np.int64)
         for scan in scans:
-            found[scan.filter] += scan.weight
-        return found
+            weights[scan.filter] += scan.weight
+        return weights
 
     @property
     def total(self) -> int:
@@ -84,105 +85,20 @@ class TableWorkload:
 
 def tables_of(workload: Workload) -> dict[str, int]:
     """The tables that the queries read, with the number of scans, most read first."""
-    found: dict[str, int] = {}
+    scans: dict[str, int] = {}
     for query in workload.queries:
         for use in query.uses:
-            found[use.table] = found.get(use.table, 0) + query.count
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+            scans[use.table] = scans.get(use.table, 0) + query.count
+    return dict(sorted(scans.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def of_table(workload: Workload, table: str) -> TableWorkload:
-    """The part of the workload that is about one table, factored and folded."""
+def table_workload(workload: Workload, table: str) -> TableWorkload:
+    """The part of the workload that is about one table: filters factored into predicates, equal ones made one."""
     named = tables_of(workload)
     if table not in named:
         known = ", ".join(named) if named else "no table at all"
         raise SidestepError(f"No query of the log reads the table {table}; the queries read {known}.")
-    return _Folding(table).folded(workload)
-
-
-class _Folding:
-    """The numbers given out while a workload is folded."""
-
-    def __init__(self, table: str) -> None:
-        self.table = table
-        self.factored: dict[frozenset[Predicate], tuple[int, ...] | None] = {}
-        self.numbers: dict[Formula, int] = {}
-        self.items: list[Item] = []
-        self.examples: dict[tuple[int, ...], str] = {}
-
-    def folded(self, workload: Workload) -> TableWorkload:
-        scans: list[tuple[tuple[int, ...], int]] = []
-        unfiltered = empty = 0
-        for query, weight in _in_time(workload.queries):
-            for use in query.uses:
-                if use.table != self.table:
-                    continue
-                found = self._filter(use.predicates)
-                if found is None:
-                    empty += weight
-                elif not found:
-                    unfiltered += weight
-                else:
-                    scans.append((found, weight))
-                    self._show(found, query.sql)
-        order = sorted(range(len(self.items)), key=lambda number: self.items[number].key)
-        renumbered = {old: new for new, old in enumerate(order)}
-        named = {old: tuple(sorted(renumbered[number] for number in old)) for old in self.examples}
-        filters = sorted(named.values())
-        position = {numbers: at for at, numbers in enumerate(filters)}
-        examples = {position[named[old]]: sql for old, sql in self.examples.items()}
-        return TableWorkload(
-            table=self.table,
-            items=tuple(self.items[number] for number in order),
-            filters=tuple(filters),
-            examples=tuple(examples[at] for at in range(len(filters))),
-            scans=tuple(Scan(position[named[old]], weight) for old, weight in scans),
-            unfiltered=unfiltered,
-            empty=empty,
-        )
-
-    def _filter(self, predicates: frozenset[Predicate]) -> tuple[int, ...] | None:
-        """The filter's item numbers, or None if no row can satisfy it."""
-        if predicates not in self.factored:
-            whole: Factored = factor(predicates)
-            numbers = None if whole.empty else tuple(sorted({self._number(part) for part in whole.predicates}))
-            self.factored[predicates] = numbers
-        return self.factored[predicates]
-
-    def _number(self, predicate: Predicate) -> int:
-        """The item of a predicate; one formula is one item, whatever its spellings, and shown in the first by order."""
-        formula, text = formula_of(predicate), key(predicate)
-        number = self.numbers.setdefault(formula, len(self.items))
-        if number == len(self.items):
-            self.items.append(Item(predicate, formula, columns_named(predicate), text))
-        elif text < self.items[number].key:
-            self.items[number] = Item(predicate, formula, columns_named(predicate), text)
-        return number
-
-    def _show(self, found: tuple[int, ...], sql: str) -> None:
-        known = self.examples.get(found)
-        if known is None or (not known and sql) or (sql and (len(sql), sql) < (len(known), known)):
-            self.examples[found] = sql
-
-
-def _in_time(queries: tuple[Query, ...]) -> Iterator[tuple[Query, int]]:
-    """Runs of queries in the order of time; the repeats of a folded one spread between its first and last."""
-    if not queries or any(query.time is None for query in queries):
-        yield from ((query, query.count) for query in queries)
-        return
-    runs: list[tuple[float, int, int]] = []
-    for position, query in enumerate(queries):
-        first = query.time or 0.0
-        if query.last_time is None or query.count == 1:
-            runs.append((first, position, query.count))
-            continue
-        pieces = min(query.count, MOST_PIECES)
-        for piece in range(pieces):
-            time = first + (query.last_time - first) * piece / (pieces - 1)
-            weight = query.count * (piece + 1) // pieces - query.count * piece // pieces
-            runs.append((time, position, weight))
-    for _, position, weight in sorted(runs):
-        yield queries[position], weight
+    return _TableFold(table).fold(workload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +130,7 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
         for use in query.uses:
             if use.table == table:
                 whole = all_of(normalize(predicate) for predicate in use.predicates)
-                bounds = bounds_of(whole)
+                bounds = {column: wanted for column, wanted in necessary_ranges(whole).items() if not wanted.is_full}
                 for column, wanted in bounds.items():
                     ranges.setdefault(column, Counter())[wanted] += query.count
                 if bounds:
@@ -226,29 +142,87 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
     return ColumnUsage(ranges, joins, filters)
 
 
-def bounds_of(formula: Formula) -> dict[Column, IntervalSet]:
-    """The values that each column must have for the formula to hold; a column that may have any is left out.
+class _TableFold:
+    """The numbers given to predicates and filters while a workload is folded."""
 
-    A choice bounds a column only if each of its branches does.
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.factored: dict[frozenset[Predicate], tuple[int, ...] | None] = {}
+        self.numbers: dict[Formula, int] = {}
+        self.items: list[Item] = []
+        self.examples: dict[tuple[int, ...], str] = {}
 
-    >>> from sidestep.predicate.types import INTEGER
-    >>> a, b = Column("a", INTEGER), Column("b", INTEGER)
-    >>> one, two = (Within(a, IntervalSet.point(INTEGER, value)) for value in (1, 2))
-    >>> other = Within(b, IntervalSet.point(INTEGER, 9))
-    >>> {column.name: ranges.values() for column, ranges in bounds_of(Any((All((one, other)), two))).items()}
-    {'a': (1, 2)}
-    """
-    match formula:
-        case Within(column, ranges):
-            return {} if ranges.is_full else {column: ranges}
-        case All(children):
-            found: dict[Column, IntervalSet] = {}
-            for child in children:
-                for column, ranges in bounds_of(child).items():
-                    found[column] = found[column].intersect(ranges) if column in found else ranges
-            return found
-        case Any(children) if children:
-            branches = [bounds_of(child) for child in children]
-            shared = set(branches[0]).intersection(*branches[1:])
-            return {column: IntervalSet.united(column.type, [each[column] for each in branches]) for column in shared}
-    return {}
+    def fold(self, workload: Workload) -> TableWorkload:
+        scans: list[tuple[tuple[int, ...], int]] = []
+        unfiltered = empty = 0
+        for query, weight in _runs_by_time(workload.queries):
+            for use in query.uses:
+                if use.table != self.table:
+                    continue
+                numbers = self._filter(use.predicates)
+                if numbers is None:
+                    empty += weight
+                elif not numbers:
+                    unfiltered += weight
+                else:
+                    scans.append((numbers, weight))
+                    self._keep_example(numbers, query.sql)
+        order = sorted(range(len(self.items)), key=lambda number: self.items[number].key)
+        renumbered = {old: new for new, old in enumerate(order)}
+        named = {old: tuple(sorted(renumbered[number] for number in old)) for old in self.examples}
+        filters = sorted(named.values())
+        position = {numbers: at for at, numbers in enumerate(filters)}
+        examples = {position[named[old]]: sql for old, sql in self.examples.items()}
+        return TableWorkload(
+            table=self.table,
+            items=tuple(self.items[number] for number in order),
+            filters=tuple(filters),
+            examples=tuple(examples[at] for at in range(len(filters))),
+            scans=tuple(ScanRun(position[named[old]], weight) for old, weight in scans),
+            unfiltered=unfiltered,
+            empty=empty,
+        )
+
+    def _filter(self, predicates: frozenset[Predicate]) -> tuple[int, ...] | None:
+        """The filter's item numbers, or None if no row can satisfy it."""
+        if predicates not in self.factored:
+            whole: FactoredFilter = factor(predicates)
+            numbers = None if whole.empty else tuple(sorted({self._number(part) for part in whole.predicates}))
+            self.factored[predicates] = numbers
+        return self.factored[predicates]
+
+    def _number(self, predicate: Predicate) -> int:
+        """The item of a predicate; one formula is one item, whatever its spellings, and shown in the first by order."""
+        formula, text = formula_of(predicate), key(predicate)
+        number = self.numbers.setdefault(formula, len(self.items))
+        if number == len(self.items):
+            self.items.append(Item(predicate, formula, column_set(predicate), text))
+        elif text < self.items[number].key:
+            self.items[number] = Item(predicate, formula, column_set(predicate), text)
+        return number
+
+    def _keep_example(self, numbers: tuple[int, ...], sql: str) -> None:
+        """Remember the shortest statement that has a filter."""
+        known = self.examples.get(numbers)
+        if known is None or (not known and sql) or (sql and (len(sql), sql) < (len(known), known)):
+            self.examples[numbers] = sql
+
+
+def _runs_by_time(queries: tuple[Query, ...]) -> Iterator[tuple[Query, int]]:
+    """Runs of queries in the order of time; one that was repeated is spread between its first and last."""
+    if not queries or any(query.time is None for query in queries):
+        yield from ((query, query.count) for query in queries)
+        return
+    runs: list[tuple[float, int, int]] = []
+    for position, query in enumerate(queries):
+        first = query.time or 0.0
+        if query.last_time is None or query.count == 1:
+            runs.append((first, position, query.count))
+            continue
+        pieces = min(query.count, MOST_PIECES)
+        for piece in range(pieces):
+            time = first + (query.last_time - first) * piece / (pieces - 1)
+            weight = query.count * (piece + 1) // pieces - query.count * piece // pieces
+            runs.append((time, position, weight))
+    for _, position, weight in sorted(runs):
+        yield queries[position], weight

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from sidestep.advisor.layouts.select import candidates, demands_of, enough_features, select
+from sidestep.advisor.layouts.select import demands_of, fewest_features, select
 from sidestep.predicate import DATE, INTEGER, STRING, between, column, compare
-from sidestep.workload import Feature, augment, of_table
+from sidestep.workload import Feature, augment, table_workload
+from sidestep.workload.features.selection import candidate_sets
 from tests.workload.queries import query, workload
 
 KIND, AMOUNT, DAY = column("kind", STRING), column("amount", INTEGER), column("day", DATE)
 
 
 def rows(*counts: int) -> np.ndarray:
-    """Of 100 rows, which satisfy each candidate: so many, each after those of the one before."""
+    """Of 100 rows, which satisfy each candidate: ``counts`` of them, each after those of the one before."""
     found, first = np.zeros((len(counts), 100), np.bool_), 0
     for number, count in enumerate(counts):
         found[number, np.arange(first, first + count) % 100] = True
@@ -58,18 +59,18 @@ def test_no_more_features_than_later_queries_have_use_for():
         *(query(compare(KIND, "=", kinds[number % 4]), time=float(number)) for number in range(200)),
         *(query(predicate, time=100.0 + number) for number, predicate in enumerate(once)),
     )
-    table = of_table(log, "sales")
+    table = table_workload(log, "sales")
     augmented = augment(table)
-    found = candidates(augmented, shares=(0.004, 0.1))
+    found = candidate_sets(augmented, shares=(0.004, 0.1))
     assert len(found) == 64
     subsumes = np.array([one.subsumes for one in found])
     satisfied = np.zeros((64, 100), np.bool_)
     satisfied[np.arange(64), np.arange(64)] = True
-    assert enough_features(table, satisfied, subsumes, everything(len(table.filters)), np.zeros(64)) == 4
+    assert fewest_features(table, satisfied, subsumes, everything(len(table.filters)), np.zeros(64)) == 4
 
 
 def test_demands_name_the_features_that_subsume_and_the_times_asked_for():
-    table = of_table(
+    table = table_workload(
         workload(
             query(compare(KIND, "=", "hats"), between(DAY, 10, 20), count=3),
             query(compare(KIND, "=", "hats"), compare(AMOUNT, "<", 5), between(DAY, 10, 20)),

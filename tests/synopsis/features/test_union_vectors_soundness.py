@@ -18,12 +18,11 @@ from sidestep.predicate import (
     Or,
     Predicate,
     compare,
-    evaluate,
     implies,
     normalize,
 )
 from sidestep.predicate.formula import All, Within
-from sidestep.predicate.oracle import Row, holds
+from sidestep.predicate.oracle import Row, evaluate, holds
 from sidestep.synopsis import Mask, explain_skips, kept_blocks
 from sidestep.synopsis.features.branches import branches, divided
 from tests.strategies import COLUMNS as EVERY_COLUMN

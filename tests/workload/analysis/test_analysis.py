@@ -10,8 +10,8 @@ from rich.console import Console
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import INTEGER, STRING, column, compare
-from sidestep.workload import Failure, Options, Statement, Workload, analyze, save_page, show, to_json
-from sidestep.workload.analysis.views import page
+from sidestep.workload import ExtractOptions, Failure, Statement, Workload, analyze, save_page, to_json
+from sidestep.workload.analysis.views import page, render_analysis
 from tests.workload.queries import query, tpch, workload
 
 A, NAME = column("a", INTEGER), column("name", STRING)
@@ -19,7 +19,8 @@ A, NAME = column("a", INTEGER), column("name", STRING)
 
 def text_of(analysis):
     console = Console(width=120, record=True, file=io.StringIO())
-    show(analysis, console)
+    for part in render_analysis(analysis):
+        console.print(part)
     return console.export_text()
 
 
@@ -121,6 +122,6 @@ def test_queries_that_read_no_known_table():
 
 
 def test_a_threshold_that_is_given_is_kept():
-    found = analyze(tpch(100), options=Options(threshold=7), tune=True)
+    found = analyze(tpch(100), options=ExtractOptions(threshold=7), tune=True)
     assert found.tables[0].features.threshold == 7
     assert found.tables[0].choice is None

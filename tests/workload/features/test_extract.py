@@ -30,10 +30,10 @@ from sidestep.predicate import (
     one_of,
     sql,
 )
-from sidestep.workload import Eligibility, Options, TableUse, Workload, augment, extract, of_table
+from sidestep.workload import Eligibility, ExtractOptions, TableUse, Workload, augment, table_workload
 from sidestep.workload.features.extract import predicate_sets
 from tests.work import counted_work
-from tests.workload.queries import query, tpch, workload
+from tests.workload.queries import extract, query, tpch, workload
 
 PRODUCT, PUBLISHER, EVENT = (column(name, STRING) for name in ("product", "publisher", "event"))
 REVENUE, A, B, C = (column(name, INTEGER) for name in ("revenue", "a", "b", "c"))
@@ -48,7 +48,7 @@ THESIS_EXAMPLE_1 = workload(
 
 def augmented_filters(log, table="sales"):
     """Each query with all predicates that subsume it, as texts."""
-    augmented = augment(of_table(log, table))
+    augmented = augment(table_workload(log, table))
     return {
         augmented.workload.examples[at]: {
             sql(item.predicate) for item, row in zip(augmented.items, augmented.subsumed, strict=True) if row[at]
@@ -58,11 +58,11 @@ def augmented_filters(log, table="sales"):
 
 
 def features_of(log, table="sales", **options):
-    return [(str(feature), feature.weight) for feature in extract(log, table, Options(**options)).features]
+    return [(str(feature), feature.weight) for feature in extract(log, table, ExtractOptions(**options)).features]
 
 
 def eligible(log, **options):
-    augmented = augment(of_table(log, "sales"), Options(eligibility=Eligibility(**options)))
+    augmented = augment(table_workload(log, "sales"), ExtractOptions(eligibility=Eligibility(**options)))
     return {sql(item.predicate) for item in augmented.items}, augmented.refused
 
 
@@ -81,7 +81,7 @@ class TestThesisSection33:
         }
 
     def test_one_occurrence_but_two_queries_subsumed(self):
-        augmented = augment(of_table(THESIS_EXAMPLE_1, "sales"))
+        augmented = augment(table_workload(THESIS_EXAMPLE_1, "sales"))
         support = {
             sql(item.predicate): int(row @ augmented.workload.weights)
             for item, row in zip(augmented.items, augmented.subsumed, strict=True)
@@ -225,7 +225,9 @@ def logs(most=6):
 
 @given(logs())
 def test_after_augmentation_support_is_the_number_of_queries_subsumed(log):
-    augmented = augment(of_table(log, "sales"), Options(eligibility=Eligibility(dates=True, negations=True)))
+    augmented = augment(
+        table_workload(log, "sales"), ExtractOptions(eligibility=Eligibility(dates=True, negations=True))
+    )
     folded = augmented.workload
     filters = [conjunction(*(folded.items[number].predicate for number in numbers)) for numbers in folded.filters]
     for item, row in zip(augmented.items, augmented.subsumed, strict=True):
@@ -240,9 +242,9 @@ def test_after_augmentation_support_is_the_number_of_queries_subsumed(log):
 
 @given(logs(), st.integers(1, 5))
 def test_what_elimination_leaves_uncovered_is_less_than_the_threshold_for_any_set(log, threshold):
-    augmented = augment(of_table(log, "sales"))
+    augmented = augment(table_workload(log, "sales"))
     weights = augmented.workload.weights
-    kept = predicate_sets(augmented, weights, Options(threshold=threshold))
+    kept = predicate_sets(augmented, weights, ExtractOptions(threshold=threshold))
     covered = np.any([found.subsumes for found in kept], axis=0) if kept else np.zeros(len(weights), bool)
     for found in kept:
         assert found.weight >= found.additional >= threshold
@@ -257,7 +259,7 @@ def test_the_order_of_the_log_does_not_change_the_features(log, threshold, shuff
     shuffle.shuffle(queries)
     # A query run three times is also three queries.
     apart = [dataclasses.replace(one, count=1) for one in queries for _ in range(one.count)]
-    options = Options(threshold=threshold)
+    options = ExtractOptions(threshold=threshold)
     expected = extract(log, "sales", options)
     assert extract(Workload(tuple(queries)), "sales", options).to_json() == expected.to_json()
     assert extract(Workload(tuple(apart)), "sales", options).to_json() == expected.to_json()
@@ -265,8 +267,8 @@ def test_the_order_of_the_log_does_not_change_the_features(log, threshold, shuff
 
 @given(logs(), st.integers(1, 4))
 def test_each_feature_subsumes_as_many_queries_as_it_says(log, threshold):
-    folded = of_table(log, "sales")
-    for feature in extract(log, "sales", Options(threshold=threshold)).features:
+    folded = table_workload(log, "sales")
+    for feature in extract(log, "sales", ExtractOptions(threshold=threshold)).features:
         subsumed = [
             feature.subsumes(conjunction(*(folded.items[number].predicate for number in numbers)))
             for numbers in folded.filters
@@ -298,7 +300,7 @@ def test_an_injected_miner_may_give_all_frequent_sets():
                     yield chosen, support
 
     log = tpch(64, templates=(3, 5, 10, 12))
-    options = Options(threshold=2)
+    options = ExtractOptions(threshold=2)
     assert extract(log, "denormalized", options, every_set) == extract(log, "denormalized", options)
 
 
@@ -310,7 +312,7 @@ class TestOddLogs:
     def test_contradictions_count_for_nothing(self):
         bad = query(compare(A, ">", 5), compare(A, "<", 3), count=50)
         log = workload(query(compare(A, "=", 1), count=2), bad)
-        folded = of_table(log, "sales")
+        folded = table_workload(log, "sales")
         assert (folded.total, folded.empty) == (2, 50)
         assert features_of(log) == [("a = 1", 2)]
 
@@ -329,24 +331,24 @@ class TestOddLogs:
     def test_a_query_that_reads_a_table_twice_has_two_filters(self):
         twice = query(compare(A, "=", 1)).uses + query(compare(A, "=", 2)).uses
         log = Workload((dataclasses.replace(query(), uses=(*twice, TableUse("other", frozenset()))),))
-        assert of_table(log, "sales").total == 2
+        assert table_workload(log, "sales").total == 2
 
     def test_enormous_lists(self):
         values = random.Random(4).sample(range(10**6), 20_000)
         log = workload(query(one_of(A, values), count=2), query(compare(A, "=", values[5])))
         with counted_work() as work:
-            found = extract(log, "sales", Options(threshold=2))
+            found = extract(log, "sales", ExtractOptions(threshold=2))
         assert work.calls < 8_000_000
         assert [feature.weight for feature in found.features] == [3]
 
     def test_options_that_make_no_sense(self):
         for bad in ({"num_features": 0}, {"threshold": 0}, {"rank": "beauty"}):
             with pytest.raises(SidestepError):
-                Options(**bad)
+                ExtractOptions(**bad)
 
 
 def test_tpch_templates_give_their_fixed_filters():
-    found = extract(tpch(800), "denormalized", Options(num_features=15))
+    found = extract(tpch(800), "denormalized", ExtractOptions(num_features=15))
     texts = " | ".join(str(feature) for feature in found.features)
     for fixed in (
         "l_returnflag = 'R'",
@@ -371,6 +373,6 @@ def test_a_new_constant_in_every_query_does_not_blow_the_mining_up():
         )
     )
     with counted_work() as work:
-        found = extract(log, "sales", Options(num_features=20))
+        found = extract(log, "sales", ExtractOptions(num_features=20))
     assert work.calls < 10_000_000
     assert len(found) == 20

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import INTEGER, STRING, column, compare, one_of
-from sidestep.workload import Feature, FeatureSet, Options, diff, extract
+from sidestep.workload import ExtractOptions, Feature, FeatureSet
 from tests import strategies
-from tests.workload.queries import tpch
+from tests.workload.queries import extract, tpch
 
 A, NAME = column("a", INTEGER), column("name", STRING)
 ONE, TWO, THREE = (Feature((compare(A, "=", n),), weight=10 * n) for n in (1, 2, 3))
@@ -40,7 +40,7 @@ def test_the_order_and_spelling_of_predicates_make_no_difference():
 
 
 def test_saved_and_loaded(tmp_path):
-    found = extract(tpch(80), "denormalized", Options(threshold=3))
+    found = extract(tpch(80), "denormalized", ExtractOptions(threshold=3))
     path = tmp_path / "features.json"
     found.save(path)
     loaded = FeatureSet.load(path)
@@ -79,13 +79,6 @@ def test_what_is_no_feature_set_is_refused(tmp_path):
         FeatureSet("t", ()).save(tmp_path / "none" / "features.json")
     with pytest.raises(SidestepError, match="at least one predicate"):
         Feature(())
-
-
-def test_diff():
-    change = diff(FeatureSet("t", (ONE, TWO)), FeatureSet("t", (dataclasses.replace(TWO, weight=5), THREE)))
-    assert (change.added, change.removed) == ((THREE,), (ONE,))
-    assert [(old.weight, new.weight) for old, new in change.kept] == [(20, 5)]
-    assert diff(FeatureSet("t", (ONE, TWO)), FeatureSet("t", (TWO, ONE))).same
 
 
 def test_subsuming_features_by_position():

@@ -1,30 +1,23 @@
-"""Curves, coverage, choice and drift."""
+"""Curves, coverage, and the number of features that a log alone suggests."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sidestep.predicate import INTEGER, column, compare
 from sidestep.workload import (
-    FeatureSet,
-    Options,
-    Scan,
+    ExtractOptions,
     Workload,
     augment,
-    choose,
     commonality,
     coverage,
-    drift,
-    extract,
-    of_table,
     stability,
+    table_workload,
+    tune_parameters,
 )
-from sidestep.workload.features.quality import _windows
-from tests.workload.queries import query, tpch, workload
+from tests.workload.queries import extract, query, tpch, workload
 
 A, B = column("a", INTEGER), column("b", INTEGER)
 
@@ -34,7 +27,7 @@ def equal_to(value, **about):
 
 
 def augmented(log):
-    return augment(of_table(log, "sales"))
+    return augment(table_workload(log, "sales"))
 
 
 def test_commonality_counts_queries_that_use_one_of_the_top_filters():
@@ -64,29 +57,17 @@ def test_stability_goes_by_time_and_not_by_place():
 def test_a_folded_query_is_spread_over_its_time():
     often = dataclasses.replace(equal_to(1, count=1_000_000, time=0.0), last_time=100.0)
     log = workload(often, equal_to(2, time=50.0))
-    folded = of_table(log, "sales")
+    folded = table_workload(log, "sales")
     assert folded.total == 1_000_001
     assert [scan.weight for scan in folded.scans if scan.weight > 1] == [62_500] * 16
     position = [scan.weight for scan in folded.scans].index(1)
     assert 7 <= position <= 9
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 7))
-def test_windows_are_of_equal_weight_and_lose_nothing(weights, count):
-    scans = [Scan(n, weight) for n, weight in enumerate(weights)]
-    windows = _windows(scans, count)
-    sums = [sum(scan.weight for scan in window) for window in windows]
-    assert sum(sums) == sum(weights)
-    assert max(sums) - min(sums) <= 1
-    assert [scan.filter for window in windows for scan in window] == sorted(
-        scan.filter for window in windows for scan in window
-    )
-
-
 def test_coverage_grows_with_features():
     log = workload(equal_to(1, count=6), equal_to(2, count=3), equal_to(3))
-    found = extract(log, "sales", Options(threshold=2))
-    assert coverage(of_table(log, "sales"), found.features).points == ((0.0, 0.0), (1.0, 0.6), (2.0, 0.9))
+    found = extract(log, "sales", ExtractOptions(threshold=2))
+    assert coverage(table_workload(log, "sales"), found.features).points == ((0.0, 0.0), (1.0, 0.6), (2.0, 0.9))
     assert found.coverage == 0.9
 
 
@@ -96,37 +77,25 @@ def test_curves_of_nothing():
     assert stability(empty).points == ()
     assert stability(empty).at(0.5) == 0.0
     assert coverage(empty.workload, ()).points == ((0.0, 0.0),)
-    assert choose(empty) is None
-
-
-def test_drift():
-    old = extract(workload(equal_to(1, count=6), equal_to(2, count=4)), "sales", Options(threshold=1))
-    assert [f.weight for f in old.features] == [6, 4]
-    new = of_table(workload(equal_to(1, count=5), equal_to(7, count=15)), "sales")
-    found = drift(old, new)
-    assert (found.before, found.now, found.fresh, found.lost) == (1.0, 0.25, 1.0, 0.75)
-    assert [str(feature) for feature in found.stale] == ["a = 2"]
-    assert [str(feature) for feature in found.change.added] == ["a = 7"]
-    assert [(one.share_before, one.share_now) for one in found.features] == [(0.6, 0.25), (0.4, 0.0)]
-    assert drift(FeatureSet("sales", ()), new).now == 0.0
+    assert tune_parameters(empty) is None
 
 
 def test_choice_by_what_followed():
     log = tpch(400)
-    folded = augment(of_table(log, "denormalized"))
-    chosen = choose(folded)
+    folded = augment(table_workload(log, "denormalized"))
+    chosen = tune_parameters(folded)
     assert chosen is not None
-    assert choose(folded) == chosen
+    assert tune_parameters(folded) == chosen
     scores = {(score.num_features, score.share): score for score in chosen.scores}
     best = max(score.skipped for score in chosen.scores)
     assert scores[chosen.num_features, chosen.share].skipped >= best * 0.98
     few = min(chosen.scores, key=lambda score: score.num_features)
     assert chosen.num_features > few.num_features
-    options = chosen.applied(Options())
-    later = of_table(tpch(80, seed=77), "denormalized")
+    options = chosen.apply_to(ExtractOptions())
+    later = table_workload(tpch(80, seed=77), "denormalized")
     found = extract(log, "denormalized", options)
     assert coverage(later, found.features).points[-1][1] > 0.7
 
 
 def test_too_short_to_choose():
-    assert choose(augmented(workload(equal_to(1, count=5)))) is None
+    assert tune_parameters(augmented(workload(equal_to(1, count=5)))) is None

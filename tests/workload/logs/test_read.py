@@ -9,7 +9,7 @@ import json
 import pytest
 
 from sidestep.errors import SidestepError
-from sidestep.workload import READERS, LogReader, Statement, fold, read_log
+from sidestep.workload import READERS, LogReader, Statement, read_log
 from sidestep.workload.logs import read as logs_module
 from sidestep.workload.logs.entries import seconds_since_1970
 from tests.work import counted_work
@@ -126,7 +126,6 @@ def test_further_kinds_of_log_join_in(tmp_path):
 
 def test_a_long_log_is_folded_and_keeps_its_times(tmp_path, monkeypatch):
     monkeypatch.setattr(logs_module, "FOLD_ABOVE", 10)
-    monkeypatch.setattr(logs_module._Gathered, "__init__", lambda self, fold_above=10: _init(self, fold_above))
     path = tmp_path / "log.jsonl"
     lines = [json.dumps({"sql": f"SELECT {n % 2}", "time": 1000 + n}) for n in range(30)]
     path.write_text("\n".join(lines))
@@ -134,10 +133,6 @@ def test_a_long_log_is_folded_and_keeps_its_times(tmp_path, monkeypatch):
         ("SELECT 0", 15, 1000.0, 1028.0),
         ("SELECT 1", 15, 1001.0, 1029.0),
     ]
-
-
-def _init(gathered, fold_above):
-    gathered.fold_above, gathered.listed, gathered.folded, gathered.bad, gathered.bad_count = fold_above, [], {}, [], 0
 
 
 def test_a_long_log_of_repeats_is_cheap(tmp_path):
@@ -149,9 +144,12 @@ def test_a_long_log_of_repeats_is_cheap(tmp_path):
     assert [(s.count, s.time, s.last_time) for s in log.statements] == [(120_000, 5.0, None)]
 
 
-def test_folding_tells_users_apart():
-    found = fold([Statement("S", user="a"), Statement("S", user="b"), Statement("S", user="a", count=4)])
-    assert [(s.user, s.count) for s in found] == [("a", 5), ("b", 1)]
+def test_folding_keeps_users_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs_module, "FOLD_ABOVE", 0)
+    path = tmp_path / "log.jsonl"
+    lines = [{"sql": "S", "user": "a"}, {"sql": "S", "user": "b"}, {"sql": "S", "user": "a", "count": 4}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert [(s.user, s.count) for s in read_log(path).statements] == [("a", 5), ("b", 1)]
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from sidestep.advisor.layouts.sample import SEED, Codes, Drawn, Sample
-from sidestep.advisor.layouts.select import demands_of, enough_features, select, times_asked
+from sidestep.advisor.layouts.select import demands_of, fewest_features, select, times_asked
 from sidestep.advisor.layouts.trial import by_group, groups, shares_read
 from sidestep.layout.demand import Demand, Demands, is_ranged
 from sidestep.layout.vectors import Bits, Words, pack
 from sidestep.predicate import DataType, Formula, all_of
 from sidestep.workload import (
-    Augmented,
+    AugmentedWorkload,
     FeatureSet,
     TableWorkload,
 )
-from sidestep.workload.features.extract import PredicateSet, feature_of
+from sidestep.workload.features.extract import PredicateSet, feature_set_of
 
 SELECTION_ROWS = 20_000
 """Rows by which features are selected: enough to tell one half of a percent from another."""
@@ -54,7 +54,7 @@ class Study:
     """A workload and a sample, put together: from here layouts are chosen and judged."""
 
     table: TableWorkload
-    augmented: Augmented
+    augmented: AugmentedWorkload
     sets: Sequence[PredicateSet]
     """The candidates for features."""
     drawn: Drawn
@@ -86,18 +86,16 @@ def chosen_by(
     """Choose from a study. ``weights`` counts only some of its queries; order and buckets may be ``like`` others."""
     counts = study.table.weights if weights is None else weights
     picked = _select(study, counts, num_features)
-    features = tuple(feature_of(study.augmented, study.sets[at]) for at in picked)
-    covered = np.any([study.sets[at].subsumes for at in picked], axis=0) if picked else np.zeros(len(counts), np.bool_)
-    found = FeatureSet(study.table.table, features, int(counts.sum()), int(counts[covered].sum()))
-    demands = demands_of(study.table, features, study.drawn.sample.times)
+    features = feature_set_of(study.augmented, [study.sets[at] for at in picked], counts)
+    demands = demands_of(study.table, features.features, study.drawn.sample.times)
     words = pack(study.satisfied[list(picked)].T)
     if like is not None:
         best, buckets = like.order, like.buckets
     else:
         named: list[tuple[str, ...]] = [(name,) for name in study.buckets]
         orders = [tuple(order)] if order is not None else named or [()]
-        best, buckets = _tried(study, counts, demands, features_formulas(found), words, orders)
-    return Chosen(LayoutChoice(found, demands, study.by, study.min_size, best, buckets), words)
+        best, buckets = _tried(study, counts, demands, features_formulas(features), words, orders)
+    return Chosen(LayoutChoice(features, demands, study.by, study.min_size, best, buckets), words)
 
 
 def features_formulas(features: FeatureSet) -> list[Formula]:
@@ -117,7 +115,7 @@ def _select(study: Study, counts: np.ndarray[tuple[int], np.dtype[np.int64]], nu
     subsumes = np.array([one.subsumes for one in study.sets])
     satisfied = study.satisfied[:, few]
     if num_features is None:
-        num_features = enough_features(study.table, satisfied, subsumes, asked, floor)
+        num_features = fewest_features(study.table, satisfied, subsumes, asked, floor)
     return list(select(satisfied, subsumes, counts, asked, floor, num_features).chosen)
 
 

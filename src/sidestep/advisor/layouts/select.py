@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +12,10 @@ from sidestep.layout.demand import Demand, Demands, Range, folded, is_ranged
 from sidestep.layout.vectors import Bits
 from sidestep.predicate import IntervalSet
 from sidestep.predicate.formula import necessary_ranges
-from sidestep.workload import Augmented, Feature, Miner, Options, TableWorkload, closed_sets, subsumed_by
-from sidestep.workload.features.extract import PredicateSet, predicate_sets
-
-SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
-"""Thresholds T whose predicate sets are candidates, as shares of the queries."""
-
-NEAR = 0.02
-"""Fewer features are taken if they read no more than this share above the best."""
+from sidestep.workload import ExtractOptions, Feature, TableWorkload, subsumed_filters
+from sidestep.workload.features.selection import fewest_near_best, time_folds
 
 MOST_FEATURES = 40
-FOLDS = 4
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,25 +27,6 @@ class Selection:
     chosen: tuple[int, ...]
     reads: tuple[float, ...]
     """One more than chosen: the first is without any feature."""
-
-
-def candidates(
-    augmented: Augmented, options: Options | None = None, miner: Miner = closed_sets, shares: Sequence[float] = SHARES
-) -> list[PredicateSet]:
-    """The predicate sets that survive elimination at one threshold or another, each once.
-
-    A low T lets strict sets displace general ones, a high T loses what only some queries have in common. Which are
-    better cannot be told from the log: the rows decide.
-    """
-    total = augmented.workload.total
-    thresholds = sorted({max(1, round(share * total)) for share in shares}, reverse=True)
-    most_items = (options or Options()).most_items
-    found: dict[tuple[int, ...], PredicateSet] = {}
-    for threshold in thresholds:
-        chosen = Options(threshold=threshold, rank="weight", most_items=most_items)
-        for one in predicate_sets(augmented, augmented.workload.weights, chosen, miner):
-            found.setdefault(one.items, one)
-    return list(found.values())
 
 
 def select(
@@ -98,28 +71,23 @@ def select(
     return Selection(tuple(chosen), tuple(reads))
 
 
-def enough_features(
+def fewest_features(
     workload: TableWorkload, satisfied: Bits, subsumes: Bits, asked: Bits, floor: Floats, most: int = MOST_FEATURES
 ) -> int:
     """How many features to take: the fewest with which later queries read nearly as little as with any number.
 
-    Each of the last windows of time is predicted from all before it, as in
-    :func:`sidestep.workload.features.tune.choose`, but what counts is the rows that would be read.
+    Each window of time is predicted from all before it, as where the number is tuned by the log alone
+    (:mod:`sidestep.workload.features.tune`), but here the rows that would be read are known.
     """
     curves, totals = [], []
-    edges = np.linspace(0, workload.total, FOLDS + 2)[1:]
-    passed = np.cumsum([scan.weight for scan in workload.scans])
-    for start, stop in pairwise(edges):
-        past = workload.weights_of(scan for scan, at in zip(workload.scans, passed, strict=True) if at <= start)
-        later = workload.weights_of(scan for scan, at in zip(workload.scans, passed, strict=True) if start < at <= stop)
-        if past.any() and later.any():
-            reads = select(satisfied, subsumes, past, asked, floor, most, later).reads
-            curves.append([*reads, *[reads[-1]] * (most + 1 - len(reads))])
-            totals.append(int(later.sum()))
+    for past, later in time_folds(workload):
+        reads = select(satisfied, subsumes, past, asked, floor, most, later).reads
+        curves.append([*reads, *[reads[-1]] * (most + 1 - len(reads))])
+        totals.append(int(later.sum()))
     if not curves:
-        return min(most, Options().num_features)
+        return min(most, ExtractOptions().num_features)
     curve = np.average(curves, axis=0, weights=totals)
-    return max(1, int(np.flatnonzero(curve <= curve.min() * (1 + NEAR))[0]))
+    return max(1, fewest_near_best({number: -float(read) for number, read in enumerate(curve)}))
 
 
 def demands_of(workload: TableWorkload, features: Sequence[Feature], columns: Collection[str] | None = None) -> Demands:
@@ -127,7 +95,7 @@ def demands_of(workload: TableWorkload, features: Sequence[Feature], columns: Co
 
     ``columns`` names the columns of time that count; without it, all that filters compare with constants.
     """
-    subsumes = subsumed_by(workload, features)
+    subsumes = subsumed_filters(workload, features)
     found = [
         Demand(tuple(map(int, np.flatnonzero(subsumes[:, at]))), ranges, float(workload.weights[at]))
         for at, ranges in enumerate(times_asked(workload, columns))

@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sidestep.predicate import Cast, Column, Comparison, DataType, Op, Or, Predicate, conjuncts
-from sidestep.predicate.nodes import opened
+from sidestep.predicate.nodes import flatten
 from sidestep.prune.dips.carry import BANDS, Comparand, carries
 from sidestep.prune.dips.join_graph import GraphNode, JoinGraph, Link, without_redundant
 from sidestep.prune.plan.algebra import (
@@ -209,7 +209,7 @@ class _Builder:
                 self.link(condition.flipped, b, a)
         if self.existence and self.movement:
             for part in conjuncts(operator.condition):
-                self.link_existence(list(opened(Or, part)), columns)
+                self.link_existence(list(flatten(Or, part)), columns)
 
     def link_existence(self, flags: list[Predicate], columns: Columns) -> None:
         """A condition that one of some existence joins found a match: their right sides together bound the left."""

@@ -20,7 +20,6 @@ from sidestep.advisor.layouts.choose import (
     times_filtered,
 )
 from sidestep.advisor.layouts.sample import SEED, Drawn, ranks, sample_of
-from sidestep.advisor.layouts.select import candidates
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
@@ -35,9 +34,10 @@ from sidestep.workload import (
     Item,
     Workload,
     augment,
-    of_table,
+    table_workload,
     tables_of,
 )
+from sidestep.workload.features.selection import candidate_sets
 
 SAMPLE_ROWS = 200_000
 
@@ -157,9 +157,9 @@ def draw_study(
     if table not in tables_of(workload):
         named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
         raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
-    of_log = of_table(workload, table)
+    of_log = table_workload(workload, table)
     augmented = augment(of_log)
-    sets = candidates(augmented)
+    sets = candidate_sets(augmented)
     least = min_size if min_size is not None else LayoutSpec().min_size
     times = times_filtered(of_log, types)
     total, by = _count_rows(rows, times, least, by)

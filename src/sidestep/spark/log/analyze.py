@@ -24,9 +24,9 @@ from sidestep.spark.progress import Progress, Watch
 from sidestep.workload import (
     Analysis,
     Eligibility,
+    ExtractOptions,
     Failure,
     FeatureSet,
-    Options,
     Query,
     Statement,
     TableAnalysis,
@@ -36,7 +36,7 @@ from sidestep.workload import (
     to_json,
 )
 from sidestep.workload import analyze as analyze_workload
-from sidestep.workload.analysis.views import page, rendered
+from sidestep.workload.analysis.views import render_analysis, save_page
 
 LogSource = str | os.PathLike[str] | Sequence[str]
 """A log: a file or a folder of any kind, or a list of statements."""
@@ -82,12 +82,11 @@ class LogAnalysis:
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Save the report as one HTML page with its curves."""
         try:
-            text = page(self.analysis)
+            save_page(self.analysis, path)
         except ModuleNotFoundError as problem:
             raise SidestepError(
                 f"The page's curves need plotly, which is not installed: pip install {problem.name}."
             ) from problem
-        Path(path).write_text(text, encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, with the first failures by statement."""
@@ -98,7 +97,7 @@ class LogAnalysis:
         return {**to_json(self.analysis), "failed": listed}
 
     def __rich__(self) -> RenderableType:
-        return Group(*rendered(self.analysis))
+        return Group(*render_analysis(self.analysis))
 
     def __str__(self) -> str:
         console = Console(width=100, color_system=None)
@@ -134,8 +133,8 @@ def analyze(
     watch = Watch(spark.sparkContext, progress)
     with watch.stage("read the log"):
         workload = read_workload(spark, log, tables or {}, dialect)
-    options = Options(
-        num_features=num_features if num_features is not None else Options().num_features,
+    options = ExtractOptions(
+        num_features=num_features if num_features is not None else ExtractOptions().num_features,
         threshold=threshold,
         eligibility=Eligibility(dates=dates, negations=negations),
     )

@@ -10,20 +10,20 @@ import numpy as np
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import sql
-from sidestep.workload.features.extract import Augmented, Options, augment, extract_from
+from sidestep.workload.features.extract import AugmentedWorkload, ExtractOptions, augment, extract_features
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.features.mining import Miner, closed_sets
-from sidestep.workload.features.quality import Curve, commonality, coverage, stability, subsumed_by
-from sidestep.workload.features.tune import Choice, choose
+from sidestep.workload.features.quality import Curve, commonality, coverage, stability, subsumed_filters
+from sidestep.workload.features.tune import TunedParameters, tune_parameters
 from sidestep.workload.query import Workload
-from sidestep.workload.table import TableWorkload, of_table, tables_of
+from sidestep.workload.table import TableWorkload, table_workload, tables_of
 
 MOST_EXAMPLES = 3
 MOST_REASONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Subsumed:
+class SubsumedQueries:
     """The queries that one feature subsumes, by their most frequent filters."""
 
     filters: int
@@ -47,28 +47,28 @@ class TableAnalysis:
     refused: dict[str, int]
     """Distinct predicates that may not become features, by reason."""
     features: FeatureSet
-    subsumed: tuple[Subsumed, ...]
+    subsumed: tuple[SubsumedQueries, ...]
     """For each feature."""
     commonality: Curve
     stability: Curve
     coverage: Curve
     """Of this workload, by number of features; beyond those chosen, by those that would come next."""
-    choice: Choice | None = None
+    choice: TunedParameters | None = None
     """How the number of features and the threshold were found, if they were not given."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know before the numbers."""
-        found = []
+        notes = []
         if not self.filtered:
-            found.append(f"No query filters {self.table}: there is nothing to learn features from.")
+            notes.append(f"No query filters {self.table}: there is nothing to learn features from.")
         elif not len(self.features):
             reasons = ", ".join(f"{reason} ({count})" for reason, count in self.refused.items())
             why = f"; predicates left out: {reasons}" if reasons else ""
-            found.append(f"No predicate set subsumes {self.features.threshold:,} or more queries{why}.")
+            notes.append(f"No predicate set subsumes {self.features.threshold:,} or more queries{why}.")
         if self.empty:
-            found.append(f"{self.empty:,} scans have predicates that contradict each other, and count for nothing.")
-        return tuple(found)
+            notes.append(f"{self.empty:,} scans have predicates that contradict each other, and count for nothing.")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,16 @@ class Analysis:
 
     def table(self, name: str) -> TableAnalysis:
         """One table's part."""
-        for found in self.tables:
-            if found.table == name:
-                return found
+        for table in self.tables:
+            if table.table == name:
+                return table
         raise SidestepError(f"The analysis has no table {name}; it has {', '.join(t.table for t in self.tables)}.")
 
 
 def analyze(
     workload: Workload,
     tables: Iterable[str] | None = None,
-    options: Options | None = None,
+    options: ExtractOptions | None = None,
     miner: Miner = closed_sets,
     tune: bool = False,
 ) -> Analysis:
@@ -112,8 +112,7 @@ def analyze(
     names = list(tables_of(workload)) if tables is None else list(tables)
     if not names:
         raise SidestepError("The log's queries read no table that is known: name its tables and where they are.")
-    chosen = options or Options()
-    found = tuple(analyze_table(of_table(workload, name), chosen, miner, tune) for name in names)
+    chosen = options or ExtractOptions()
     reasons: dict[str, int] = {}
     for failure in workload.failures:
         reasons[failure.reason] = reasons.get(failure.reason, 0) + failure.statement.count
@@ -122,21 +121,21 @@ def analyze(
         queries=sum(query.count for query in workload.queries),
         failures=sum(reasons.values()),
         reasons=tuple(ordered[:MOST_REASONS]),
-        tables=found,
+        tables=tuple(analyze_table(table_workload(workload, name), chosen, miner, tune) for name in names),
     )
 
 
 def analyze_table(
-    workload: TableWorkload, options: Options | None = None, miner: Miner = closed_sets, tune: bool = False
+    workload: TableWorkload, options: ExtractOptions | None = None, miner: Miner = closed_sets, tune: bool = False
 ) -> TableAnalysis:
     """Analyze one table's part of a workload."""
-    chosen = options or Options()
+    chosen = options or ExtractOptions()
     augmented = augment(workload, chosen)
-    choice = choose(augmented, chosen, miner) if tune and chosen.threshold is None else None
+    choice = tune_parameters(augmented, chosen, miner) if tune and chosen.threshold is None else None
     if choice is not None:
-        chosen = choice.applied(chosen)
-    more = extract_from(augmented, replace(chosen, num_features=max(40, 2 * chosen.num_features)), miner)
-    features = extract_from(augmented, chosen, miner)
+        chosen = choice.apply_to(chosen)
+    more = extract_features(augmented, replace(chosen, num_features=max(40, 2 * chosen.num_features)), miner)
+    features = extract_features(augmented, chosen, miner)
     return TableAnalysis(
         table=workload.table,
         scans=workload.total + workload.unfiltered + workload.empty,
@@ -155,13 +154,13 @@ def analyze_table(
     )
 
 
-def _subsumed(augmented: Augmented, features: FeatureSet) -> tuple[Subsumed, ...]:
+def _subsumed(augmented: AugmentedWorkload, features: FeatureSet) -> tuple[SubsumedQueries, ...]:
     workload = augmented.workload
-    found = []
-    for row in subsumed_by(workload, features.features):
+    subsumed = []
+    for row in subsumed_filters(workload, features.features):
         filters = sorted(map(int, np.flatnonzero(row)), key=lambda at: (-int(workload.weights[at]), at))
-        found.append(Subsumed(len(filters), tuple(_example(workload, at) for at in filters[:MOST_EXAMPLES])))
-    return tuple(found)
+        subsumed.append(SubsumedQueries(len(filters), tuple(_example(workload, at) for at in filters[:MOST_EXAMPLES])))
+    return tuple(subsumed)
 
 
 def _example(workload: TableWorkload, at: int) -> str:

@@ -1,19 +1,20 @@
-"""The analysis on a terminal: tables, and curves drawn with dots.
+"""The analysis for people: on a terminal, with curves drawn as dots, and as one HTML file.
 
-The analysis as one HTML file that needs no network: its curves are drawn by plotly's own script, held inside.
+The file needs no network: it holds plotly's own script, which draws its curves.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import os
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -28,13 +29,7 @@ WIDTH, HEIGHT = 44, 10
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def show(analysis: Analysis, console: Console | None = None) -> None:
-    """Print the analysis."""
-    for part in rendered(analysis):
-        (console or Console()).print(part)
-
-
-def rendered(analysis: Analysis) -> Iterator[RenderableType]:
+def render_analysis(analysis: Analysis) -> Iterator[RenderableType]:
     """The analysis as parts that rich can print, from the whole to the single table."""
     yield Text(f"{analysis.queries:,} queries understood, {analysis.failures:,} statements not", style="bold")
     if analysis.reasons:
@@ -121,7 +116,7 @@ for (const plot of document.querySelectorAll(".plot")) {
 """
 
 
-def save_page(analysis: Analysis, path: str | Path, title: str = "Workload analysis") -> None:
+def save_page(analysis: Analysis, path: str | os.PathLike[str], title: str = "Workload analysis") -> None:
     """Write the analysis as an HTML file."""
     try:
         Path(path).write_text(page(analysis, title), encoding="utf-8")

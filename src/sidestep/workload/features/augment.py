@@ -12,20 +12,16 @@ from sidestep.predicate import (
     All,
     Any,
     Column,
-    Compares,
     Formula,
     Holds,
     IntervalSet,
-    Matches,
-    Null,
     Within,
     all_of,
-    atoms,
     implies,
 )
 from sidestep.predicate.cuts import high_cut, low_cut
 from sidestep.predicate.facts import Facts
-from sidestep.predicate.formula import necessary_ranges
+from sidestep.predicate.formula import columns_in, is_identified, necessary_ranges
 from sidestep.workload.table import TableWorkload
 
 Bits = npt.NDArray[np.bool_]
@@ -34,7 +30,7 @@ MOST_PIECES = 500
 """Intervals up to which a set is turned into bits; longer lists are compared as they are."""
 
 
-def subsumed(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
+def subsumption_matrix(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
     """A matrix: row k says which of the workload's filters are subsumed by predicate k.
 
     Contract: a filter Q is subsumed by f if the conjunction of Q implies f. That is the thesis's rule (some predicate
@@ -47,7 +43,7 @@ def subsumed(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
     one column, which are nearly all there is in a log, are compared as arrays; only the rest goes to a proof.
     """
     numbers, places = _components(workload)
-    components = [_Known(workload, members) for members in numbers]
+    components = [_Component(workload, members) for members in numbers]
     found = np.zeros((len(predicates), len(workload.filters)), np.bool_)
     implied = _compare_ranges(components, predicates)
     for at, parts in enumerate(places):
@@ -55,13 +51,13 @@ def subsumed(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
     by_columns: dict[frozenset[Column], list[int]] = defaultdict(list)
     for k, predicate in enumerate(predicates):
         if not isinstance(predicate, Within):
-            by_columns[_columns(predicate)].append(k)
+            by_columns[columns_in(predicate)].append(k)
     for columns, wanted in by_columns.items():
         _prove(workload, columns, [predicates[k] for k in wanted], numbers, places, found, wanted)
     return found
 
 
-class _Known:
+class _Component:
     """Predicates of a filter, and what they say together."""
 
     def __init__(self, workload: TableWorkload, numbers: frozenset[int]) -> None:
@@ -95,7 +91,7 @@ def _components(workload: TableWorkload) -> tuple[list[frozenset[int]], list[lis
     return list(numbers), places
 
 
-def _compare_ranges(components: Sequence[_Known], predicates: Sequence[Formula]) -> Bits:
+def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formula]) -> Bits:
     """Which components (rows) imply which predicates (columns), of those that are a range on one column.
 
     What a disjunction says of one column alone has become a conjunct of its own in factoring, so the ranges that the
@@ -111,7 +107,7 @@ def _compare_ranges(components: Sequence[_Known], predicates: Sequence[Formula])
     return implied
 
 
-def _in_ranges(components: Sequence[_Known], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
+def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
     """Which components (rows) force the column's value into which ranges (columns)."""
     known = [component.facts.ranges.get(column) for component in components]
     sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
@@ -184,7 +180,7 @@ def _prove(
         together = frozenset(part for part in parts if part in touching)
         if together:
             joined[together].append(at)
-    sources = [_Known(workload, frozenset().union(*(components[part] for part in together))) for together in joined]
+    sources = [_Component(workload, frozenset().union(*(components[part] for part in together))) for together in joined]
     possible = np.ones((len(sources), len(predicates)), np.bool_)
     by_bound: dict[Column, dict[int, IntervalSet]] = defaultdict(dict)
     for k, predicate in enumerate(predicates):
@@ -193,8 +189,8 @@ def _prove(
     for column, bounds in by_bound.items():
         # Where not even what a predicate needs of one column follows, the predicate does not.
         possible[:, list(bounds)] &= _in_ranges(sources, column, list(bounds.values()))
-    number = {predicate: k for k, predicate in enumerate(predicates) if _identified(predicate)}
-    ways = [[_columns(way) for way in (p.children if isinstance(p, Any) else (p,))] for p in predicates]
+    number = {predicate: k for k, predicate in enumerate(predicates) if is_identified(predicate)}
+    ways = [[columns_in(way) for way in (p.children if isinstance(p, Any) else (p,))] for p in predicates]
     for source, filters, open_ones in zip(sources, joined.values(), possible, strict=True):
         own = {number[part] for part in source.parts if part in number}
         for k in {*map(int, np.flatnonzero(open_ones)), *own}:
@@ -202,26 +198,7 @@ def _prove(
                 found[rows[k], filters] = True
 
 
-def _identified(predicate: Formula) -> bool:
-    """Whether it is certain to have one value for one row."""
-    return all(atom.opaque.identified for atom in atoms(predicate) if isinstance(atom, Holds))
-
-
-def _implies(known: _Known, predicate: Formula) -> bool:
+def _implies(known: _Component, predicate: Formula) -> bool:
     if isinstance(predicate, Holds) and not known.has_choice:
         return known.facts.entails_directly(predicate)
     return implies(known.formula, predicate)
-
-
-def _columns(formula: Formula) -> frozenset[Column]:
-    """The columns a formula speaks of."""
-    found: set[Column] = set()
-    for atom in atoms(formula):
-        match atom:
-            case Holds(opaque=opaque):
-                found.update(opaque.columns)
-            case Compares(left=left, right=right):
-                found.update((left, right))
-            case Within(column=column) | Null(column=column) | Matches(column=column):
-                found.add(column)
-    return frozenset(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import All, Any, Column, Compares, Formula, Holds, Kind, Matches, Null, Within, atoms
+from sidestep.predicate.formula import is_identified
 from sidestep.workload.table import Item
 
 DATE_AND_TIME = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.TIME})
@@ -32,18 +33,18 @@ class Eligibility:
 
     def refusal(self, item: Item) -> str | None:
         """Why the item may not become a feature; None if it may."""
-        if any(isinstance(atom, Holds) and not atom.opaque.identified for atom in atoms(item.formula)):
+        if not is_identified(item.formula):
             return "not deterministic"
         if any(column.name in self.without_columns for column in item.columns):
             return "on a column left out"
-        if not self.dates and speaks_of_a_date(item.formula):
+        if not self.dates and compares_date(item.formula):
             return "date or time"
         if not self.negations and is_negation(item.formula):
             return "negation"
         return None
 
 
-def speaks_of_a_date(formula: Formula) -> bool:
+def compares_date(formula: Formula) -> bool:
     """Whether some part compares a date or time with a constant, or is an opaque predicate about one alone."""
     for atom in atoms(formula):
         match atom:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
-from sidestep.workload.canonical import canonical, columns_named, key
+from sidestep.workload.canonical import canonical, column_set, key
 
 FORMAT = 1
 
@@ -37,9 +37,7 @@ class Feature:
     def __post_init__(self) -> None:
         if not self.predicates:
             raise SidestepError("A feature needs at least one predicate: without any it holds for every row.")
-        spelled = sorted(
-            map(canonical, self.predicates), key=lambda p: (sorted(c.name for c in columns_named(p)), key(p))
-        )
+        spelled = sorted(map(canonical, self.predicates), key=lambda p: (sorted(c.name for c in column_set(p)), key(p)))
         object.__setattr__(self, "predicates", tuple(spelled))
 
     @property
@@ -165,31 +163,6 @@ class FeatureSet:
     def show(self, console: Console | None = None) -> None:
         """Print it as a table."""
         (console or Console()).print(features_table(self))
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureDiff:
-    """How one feature set differs from another, features compared by what they say and not by weight or rank."""
-
-    added: tuple[Feature, ...]
-    removed: tuple[Feature, ...]
-    kept: tuple[tuple[Feature, Feature], ...]
-    """Each feature of both, as it was and as it is."""
-
-    @property
-    def same(self) -> bool:
-        return not self.added and not self.removed
-
-
-def diff(before: FeatureSet, after: FeatureSet) -> FeatureDiff:
-    """What is new, what is gone, and what stayed with another weight perhaps."""
-    old = {feature.formula: feature for feature in before.features}
-    new = {feature.formula: feature for feature in after.features}
-    return FeatureDiff(
-        added=tuple(feature for formula, feature in new.items() if formula not in old),
-        removed=tuple(feature for formula, feature in old.items() if formula not in new),
-        kept=tuple((old[formula], feature) for formula, feature in new.items() if formula in old),
-    )
 
 
 def features_table(features: FeatureSet) -> Table:

@@ -48,7 +48,7 @@ def closed_sets(transactions: Sequence[Transaction], min_support: int, most: int
     found: list[Transaction] = []
     everywhere: npt.NDArray[np.bool_] = np.all(holds, axis=0)
     if transactions and everywhere.any() and weights.sum() >= min_support:
-        found.append((_named(everywhere, items), round(weights.sum())))
+        found.append((_item_names(everywhere, items), round(weights.sum())))
     pending = [(np.arange(len(transactions)), everywhere, -1)]
     while pending:
         rows, closed, core = pending.pop()
@@ -64,12 +64,12 @@ def closed_sets(transactions: Sequence[Transaction], min_support: int, most: int
             extended[frequent[pairs[at] >= support[item]]] = True
             # An item before this one that joins only now was tried before: this set has been met there.
             if np.array_equal(extended[:item], closed[:item]):
-                found.append((_named(extended, items), round(support[item])))
+                found.append((_item_names(extended, items), round(support[item])))
                 if len(found) > most:
                     raise TooManySets(f"There are more than {most:,} closed sets.")
                 pending.append((rows[here[:, among]], extended, item))
     return found
 
 
-def _named(closed: npt.NDArray[np.bool_], items: Sequence[int]) -> frozenset[int]:
+def _item_names(closed: npt.NDArray[np.bool_], items: Sequence[int]) -> frozenset[int]:
     return frozenset(items[at] for at in map(int, np.flatnonzero(closed)))

@@ -1,8 +1,7 @@
 """The entries of one log file: an SQL script, JSON lines or CSV.
 
-Points in time as logs write them: counts since 1970 in any usual unit, or ISO dates.
-
-SQL text cut into statements, as Spark's parser would see their ends.
+A text of several statements is split where Spark's parser would see them end. Times may be counts since 1970 in any
+usual unit, or ISO dates.
 """
 
 from __future__ import annotations
@@ -26,6 +25,20 @@ from sidestep.workload.query import Statement
 LONGEST_FIELD = 1 << 30
 
 
+_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+"""From which size on a count is taken as nano-, micro- or milliseconds: 1e11 seconds are the year 5138."""
+
+
+_NEXT = re.compile(r"""[;'"`]|--|/\*|\$[A-Za-z_]*\$""")
+"""Where the meaning of the text may change; all before it is plain."""
+
+
+_RAW = re.compile(r"""(?<![A-Za-z0-9_])[rR]$""")
+
+
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
 @dataclass(frozen=True, slots=True)
 class BadLine:
     """An entry of a log that is not a statement, or not all of one."""
@@ -37,37 +50,26 @@ class BadLine:
 Entry = Statement | BadLine
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
-    # utf-8-sig: what spreadsheets export begins with a byte order mark, which would become part of the first word.
-    form: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "errors": "replace", "newline": ""}
-    try:
-        with gzip.open(path, **form) if path.suffix == ".gz" else open(path, **form) as file:
-            yield file
-    except (OSError, EOFError) as error:
-        raise SidestepError(f"The log {path} could not be read: {error}.") from error
+@dataclass(frozen=True, slots=True)
+class SqlPiece:
+    """One statement of a script, or what stands where a statement should end and does not."""
+
+    text: str
+    line: int
+    problem: str = ""
+    """Why the piece cannot be trusted; empty for a sound statement."""
 
 
 def read_sql(path: Path) -> Iterator[Entry]:
-    with _opened(path) as file:
+    """The statements of an SQL script."""
+    with _open_text(path) as file:
         script = file.read()
     yield from _statements(script, f"{path}", first_line=1)
 
 
-def _statements(script: str, where: str, first_line: int | None, **about: Any) -> Iterator[Entry]:
-    """The statements of a text; their line is the text's own (a script) or already part of ``where`` (an entry)."""
-    for piece in split_statements(script):
-        source = where if first_line is None else f"{where}:{piece.line}"
-        if piece.problem:
-            yield BadLine(source, piece.problem)
-        elif "\ufffd" in piece.text:
-            yield BadLine(source, "it is not UTF-8 text")
-        else:
-            yield Statement(piece.text, source=source, **about)
-
-
 def read_json(path: Path) -> Iterator[Entry]:
-    with _opened(path) as file:
+    """The statements of a file with one JSON object per line, or with one list of them."""
+    with _open_text(path) as file:
         first = file.readline()
         if first.lstrip().startswith("["):
             yield from _json_list(path, first + file.read())
@@ -76,26 +78,17 @@ def read_json(path: Path) -> Iterator[Entry]:
             if line.strip():
                 source = f"{path}:{number}"
                 try:
-                    found = json.loads(line)
+                    written = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     yield BadLine(source, f"it is not JSON: {error}")
                 else:
-                    yield from _entry(found, source)
-
-
-def _json_list(path: Path, text: str) -> Iterator[Entry]:
-    try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        yield BadLine(str(path), f"it is not JSON: {error}")
-        return
-    for number, found in enumerate(listed, 1):
-        yield from _entry(found, f"{path} entry {number}")
+                    yield from _entry(written, source)
 
 
 def read_csv(path: Path) -> Iterator[Entry]:
+    """The statements of a CSV file whose first line names its columns."""
     csv.field_size_limit(LONGEST_FIELD)  # generated queries are longer than the 128 kB that csv allows at first
-    with _opened(path) as file:
+    with _open_text(path) as file:
         rows = csv.DictReader(file)
         names = [name.strip().lower() for name in rows.fieldnames or ()]
         if not names:
@@ -113,12 +106,95 @@ def read_csv(path: Path) -> Iterator[Entry]:
             yield BadLine(f"{path}:{rows.line_num}", f"the rest is not CSV: {error}")
 
 
-def _entry(found: Any, source: str) -> Iterator[Entry]:
+def seconds_since_1970(written: object) -> float | None:
+    """The moment in seconds; None where there is none; a ValueError where it cannot be read.
+
+    A date without a time zone is taken as UTC: what matters here is the order of queries, not the hour on a wall.
+
+    >>> seconds_since_1970(1_700_000_000_123), seconds_since_1970("2023-11-14T22:13:20Z"), seconds_since_1970("")
+    (1700000000.123, 1700000000.0, None)
+    """
+    if written is None or written == "":
+        return None
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        raise ValueError(f"{written!r} is neither a count since 1970 nor an ISO date")
+    try:
+        number = float(written)
+    except (ValueError, OverflowError):
+        return _parse_iso(str(written))
+    if not math.isfinite(number):
+        raise ValueError(f"{written!r} is no moment")
+    return next((number / unit for least, unit in _UNITS if abs(number) >= least), number)
+
+
+def split_statements(script: str) -> Iterator[SqlPiece]:
+    """The statements between semicolons; one inside quotes, backquotes, dollar quotes or comments ends nothing.
+
+    Comments before a statement are left out, comments inside it stay. What holds nothing but comments is no statement.
+
+    >>> [piece.text for piece in split_statements("SELECT ';' -- a; b\\n; /* none; */ ; SELECT `x;y` FROM t")]
+    ["SELECT ';' -- a; b", 'SELECT `x;y` FROM t']
+    """
+    line, line_at = 1, 0
+    begin: int | None = None
+    position = 0
+    while True:
+        mark = _NEXT.search(script, position)
+        plain_end = mark.start() if mark else len(script)
+        if begin is None and (first := _first_word(script, position, plain_end)) is not None:
+            begin = first
+        if mark is None or mark[0] == ";":
+            if begin is not None:
+                line += script.count("\n", line_at, begin)
+                line_at = begin
+                yield SqlPiece(script[begin:plain_end].strip(), line)
+            if mark is None:
+                return
+            begin, position = None, mark.end()
+            continue
+        comment = mark[0] in ("--", "/*")
+        if begin is None and not comment:
+            begin = mark.start()
+        end = _end_of(script, mark)
+        if end is None:
+            begin = mark.start() if begin is None else begin
+            line += script.count("\n", line_at, begin)
+            opened = line + script.count("\n", begin, mark.start())
+            what = "comment" if comment else "quote"
+            yield SqlPiece(
+                script[begin:].strip(), line, f"the {what} {mark[0]} opened in line {opened} is never closed"
+            )
+            return
+        position = end
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[IO[str]]:
+    # utf-8-sig: what spreadsheets export begins with a byte order mark, which would become part of the first word.
+    form: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "errors": "replace", "newline": ""}
+    try:
+        with gzip.open(path, **form) if path.suffix == ".gz" else open(path, **form) as file:
+            yield file
+    except (OSError, EOFError) as error:
+        raise SidestepError(f"The log {path} could not be read: {error}.") from error
+
+
+def _json_list(path: Path, text: str) -> Iterator[Entry]:
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield BadLine(str(path), f"it is not JSON: {error}")
+        return
+    for number, written in enumerate(listed, 1):
+        yield from _entry(written, f"{path} entry {number}")
+
+
+def _entry(written: Any, source: str) -> Iterator[Entry]:
     """The statements of one JSON object or CSV row; a bad time costs the time, not the statement."""
-    if not isinstance(found, Mapping):
+    if not isinstance(written, Mapping):
         yield BadLine(source, "it is not a JSON object")
         return
-    row = {str(name).lower(): value for name, value in found.items()}
+    row = {str(name).lower(): value for name, value in written.items()}
     sql = row.get("sql")
     if not isinstance(sql, str) or not sql.strip():
         yield BadLine(source, "it has no sql" if not sql else "its sql is not a text")
@@ -140,32 +216,19 @@ def _entry(found: Any, source: str) -> Iterator[Entry]:
     yield from _statements(sql, source, None, time=time, count=count, user=named)
 
 
-_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-"""From which size on a count is taken as nano-, micro- or milliseconds: 1e11 seconds are the year 5138."""
+def _statements(script: str, where: str, first_line: int | None, **about: Any) -> Iterator[Entry]:
+    """The statements of a text; their line is the text's own (a script) or already part of ``where`` (an entry)."""
+    for piece in split_statements(script):
+        source = where if first_line is None else f"{where}:{piece.line}"
+        if piece.problem:
+            yield BadLine(source, piece.problem)
+        elif "\ufffd" in piece.text:
+            yield BadLine(source, "it is not UTF-8 text")
+        else:
+            yield Statement(piece.text, source=source, **about)
 
 
-def seconds_since_1970(written: object) -> float | None:
-    """The moment in seconds; None where there is none; a ValueError where it cannot be read.
-
-    A date without a time zone is taken as UTC: what matters here is the order of queries, not the hour on a wall.
-
-    >>> seconds_since_1970(1_700_000_000_123), seconds_since_1970("2023-11-14T22:13:20Z"), seconds_since_1970("")
-    (1700000000.123, 1700000000.0, None)
-    """
-    if written is None or written == "":
-        return None
-    if isinstance(written, bool) or not isinstance(written, int | float | str):
-        raise ValueError(f"{written!r} is neither a count since 1970 nor an ISO date")
-    try:
-        number = float(written)
-    except (ValueError, OverflowError):
-        return _of_iso(str(written))
-    if not math.isfinite(number):
-        raise ValueError(f"{written!r} is no moment")
-    return next((number / unit for least, unit in _UNITS if abs(number) >= least), number)
-
-
-def _of_iso(text: str) -> float:
+def _parse_iso(text: str) -> float:
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -173,67 +236,10 @@ def _of_iso(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
 
 
-_NEXT = re.compile(r"""[;'"`]|--|/\*|\$[A-Za-z_]*\$""")
-"""Where the meaning of the text may change; all before it is plain."""
-_RAW = re.compile(r"""(?<![A-Za-z0-9_])[rR]$""")
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
-
-
-@dataclass(frozen=True, slots=True)
-class SqlPiece:
-    """One statement of a script, or what stands where a statement should end and does not."""
-
-    text: str
-    line: int
-    problem: str = ""
-    """Why the piece cannot be trusted; empty for a sound statement."""
-
-
-def split_statements(script: str) -> Iterator[SqlPiece]:
-    """The statements between semicolons; one inside quotes, backquotes, dollar quotes or comments ends nothing.
-
-    Comments before a statement are left out, comments inside it stay. What holds nothing but comments is no statement.
-
-    >>> [piece.text for piece in split_statements("SELECT ';' -- a; b\\n; /* none; */ ; SELECT `x;y` FROM t")]
-    ["SELECT ';' -- a; b", 'SELECT `x;y` FROM t']
-    """
-    line, line_at = 1, 0
-    begin: int | None = None
-    position = 0
-    while True:
-        found = _NEXT.search(script, position)
-        plain_end = found.start() if found else len(script)
-        if begin is None and (first := _first_word(script, position, plain_end)) is not None:
-            begin = first
-        if found is None or found[0] == ";":
-            if begin is not None:
-                line += script.count("\n", line_at, begin)
-                line_at = begin
-                yield SqlPiece(script[begin:plain_end].strip(), line)
-            if found is None:
-                return
-            begin, position = None, found.end()
-            continue
-        comment = found[0] in ("--", "/*")
-        if begin is None and not comment:
-            begin = found.start()
-        end = _end_of(script, found)
-        if end is None:
-            begin = found.start() if begin is None else begin
-            line += script.count("\n", line_at, begin)
-            opened = line + script.count("\n", begin, found.start())
-            what = "comment" if comment else "quote"
-            yield SqlPiece(
-                script[begin:].strip(), line, f"the {what} {found[0]} opened in line {opened} is never closed"
-            )
-            return
-        position = end
-
-
 def _first_word(script: str, start: int, end: int) -> int | None:
     """Where the first character that is not a space stands."""
-    found = re.compile(r"\S").search(script, start, end)
-    return found.start() if found else None
+    word = re.compile(r"\S").search(script, start, end)
+    return word.start() if word else None
 
 
 def _end_of(script: str, opening: re.Match[str]) -> int | None:

@@ -40,11 +40,6 @@ class Log:
     """The first bad lines, named."""
     bad_count: int = 0
 
-    @property
-    def executions(self) -> int:
-        """How often any statement ran."""
-        return sum(statement.count for statement in self.statements)
-
 
 def read_log(path: str | Path, readers: Sequence[LogReader] | None = None) -> Log:
     """The statements of a file or of all files in a folder (in the order of their names), in the log's own order.
@@ -63,26 +58,14 @@ def read_log(path: str | Path, readers: Sequence[LogReader] | None = None) -> Lo
             f"{log} is not a log that is understood. Its name should say what it is: {', '.join(_SUFFIXES)}, each "
             f"also with .gz; the kinds known are {', '.join(reader.name for reader in chosen)}."
         )
-    gathered = _Gathered()
+    builder = _LogBuilder()
     for entry in entries:
-        gathered.add(entry)
-    return gathered.log()
-
-
-def fold(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Identical statements of one user as one, counts added, first and last time kept; in the order of first sight.
-
-    >>> fold([Statement("SELECT 1", time=5.0), Statement("SELECT 1", time=9.0, count=2)])
-    (Statement(sql='SELECT 1', time=5.0, count=3, user=None, source='', last_time=9.0),)
-    """
-    gathered = _Gathered(fold_above=0)
-    for statement in statements:
-        gathered.add(statement)
-    return gathered.log().statements
+        builder.add(entry)
+    return builder.log()
 
 
 @dataclass(slots=True)
-class _Folded:
+class _Repeats:
     """Repeats of one statement while they are counted."""
 
     first: Statement
@@ -104,12 +87,11 @@ class _Folded:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _LogBuilder:
     """A log while it is read: a list at first, folded once it grows long, so that a million repeats cost one entry."""
 
-    fold_above: int = FOLD_ABOVE
     listed: list[Statement] = field(default_factory=list)
-    folded: dict[tuple[str, str | None], _Folded] = field(default_factory=dict)
+    folded: dict[tuple[str, str | None], _Repeats] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     bad_count: int = 0
 
@@ -122,20 +104,20 @@ class _Gathered:
             self._fold(entry)
         else:
             self.listed.append(entry)
-            if len(self.listed) > self.fold_above:
+            if len(self.listed) > FOLD_ABOVE:
                 for statement in self.listed:
                     self._fold(statement)
                 self.listed.clear()
 
     def _fold(self, statement: Statement) -> None:
         key = (statement.sql, statement.user)
-        found = self.folded.get(key)
-        if found is None:
-            found = self.folded[key] = _Folded(statement)
-        found.add(statement)
+        repeats = self.folded.get(key)
+        if repeats is None:
+            repeats = self.folded[key] = _Repeats(statement)
+        repeats.add(statement)
 
     def log(self) -> Log:
-        folded = (found.statement() for found in self.folded.values())
+        folded = (repeats.statement() for repeats in self.folded.values())
         return Log(tuple(chain(self.listed, folded)), tuple(self.bad), self.bad_count)
 
 

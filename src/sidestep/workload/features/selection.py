@@ -1,0 +1,100 @@
+"""What every selection of features shares: candidates at several thresholds, folds over time, and when fewer will do.
+
+Features are selected twice. ``analyze`` knows the log alone: it tunes the number of features and the threshold
+(:mod:`.tune`). A load knows a sample of the rows as well, and takes the candidates that save most of them
+(:mod:`sidestep.advisor.layouts.select`). Both learn from the past, are judged by the queries that came later, and stop
+where more features hardly help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sidestep.workload.features.extract import (
+    AugmentedWorkload,
+    ExtractOptions,
+    PredicateSet,
+    Weights,
+    predicate_sets,
+)
+from sidestep.workload.features.mining import Miner, closed_sets
+from sidestep.workload.table import ScanRun, TableWorkload
+
+SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
+"""Thresholds T that are tried, as shares of the queries: 8 to 64 of the thesis's 800."""
+
+FOLDS = 4
+"""Windows of time that are predicted, each from all queries before it."""
+
+NEAR = 0.02
+"""Fewer features are taken if they come within this share of the best."""
+
+
+def threshold_at(share: float, total: int) -> int:
+    """The threshold T that is a share of ``total`` queries."""
+    return max(1, round(share * total))
+
+
+def candidate_sets(
+    augmented: AugmentedWorkload,
+    options: ExtractOptions | None = None,
+    miner: Miner = closed_sets,
+    shares: Sequence[float] = SHARES,
+) -> list[PredicateSet]:
+    """The predicate sets that survive elimination at one threshold or another, each once.
+
+    A low T lets strict sets displace general ones, a high T loses what only some queries have in common. Which are
+    better cannot be seen in the log: the rows decide.
+    """
+    workload = augmented.workload
+    most_items = (options or ExtractOptions()).most_items
+    distinct: dict[tuple[int, ...], PredicateSet] = {}
+    for threshold in sorted({threshold_at(share, workload.total) for share in shares}, reverse=True):
+        at_threshold = ExtractOptions(threshold=threshold, rank="weight", most_items=most_items)
+        for candidate in predicate_sets(augmented, workload.weights, at_threshold, miner):
+            distinct.setdefault(candidate.items, candidate)
+    return list(distinct.values())
+
+
+def time_folds(workload: TableWorkload, folds: int = FOLDS) -> list[tuple[Weights, Weights]]:
+    """Cross-validation over time: for each window but the first, the weights of all filters before it and those in it.
+
+    The scans are cut into ``folds + 1`` windows; a fold whose past or whose window is empty is left out.
+    """
+    windows = [workload.weights_of(window) for window in time_windows(workload.scans, folds + 1)]
+    pasts = np.cumsum(windows, axis=0)
+    pairs = zip(pasts[:-1], windows[1:], strict=True)
+    return [(past, later) for past, later in pairs if past.any() and later.any()]
+
+
+def time_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
+    """The runs in ``count`` windows of equal weight, in the order of time; one that reaches over an edge is cut there.
+
+    >>> time_windows([ScanRun(0, 3), ScanRun(1, 1)], 2)
+    [[ScanRun(filter=0, weight=2)], [ScanRun(filter=0, weight=1), ScanRun(filter=1, weight=1)]]
+    """
+    total = sum(run.weight for run in runs)
+    windows: list[list[ScanRun]] = [[] for _ in range(count)]
+    passed = 0
+    for run in runs:
+        left = run.weight
+        while left:
+            window = min(passed * count // total, count - 1)
+            edge = -(-total * (window + 1) // count)
+            taken = left if window == count - 1 else min(left, edge - passed)
+            windows[window].append(ScanRun(run.filter, taken))
+            left -= taken
+            passed += taken
+    return windows
+
+
+def fewest_near_best(scores: Mapping[int, float]) -> int:
+    """The least number of features whose score comes within :data:`NEAR` of the best, higher being better.
+
+    >>> fewest_near_best({5: 0.2, 10: 0.495, 20: 0.5}), fewest_near_best({0: -1.0, 1: -0.301, 2: -0.3})
+    (10, 1)
+    """
+    best = max(scores.values())
+    return min(number for number, score in scores.items() if score >= best - NEAR * abs(best))
