@@ -100,6 +100,8 @@ def update_index(
         names = index_names(index.folder)
         added = append_blocks(index.folder, blocks, columns, making, rates, names)
         index = open_folder(index.folder, [*names, *(location.name for location in added)])
+    elif recipes is not None or rebuild:
+        index = index.refreshed()  # files that others have merged meanwhile must not be merged again
     kept = {**index.decided, **making.recipes}
     if (recipes is None and not rebuild) or (kept == index.decided and not again):
         return compact(index, snapshot)
