@@ -66,7 +66,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
-      PlanWriter writer = new PlanWriter(plan);
+      PlanWriter writer = new PlanWriter(plan, true);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
       String reply;
@@ -114,6 +114,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
     StringBuilder reply = new StringBuilder();
+    // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
+    IdentityHashMap looked = new IdentityHashMap();
     String[] lines = scans.split("\n");
     for (int i = 0; i < lines.length; i++) {
       String[] parts = lines[i].split("\t");
@@ -125,7 +127,12 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         complete &= known[k] != null;
       }
       for (int l = 0; complete && l < locations.size(); l++) {
-        complete = FileIndexes.complete(FileIndexes.unwrap((FileIndex) locations.get(l)), known);
+        FileIndex base = FileIndexes.unwrap((FileIndex) locations.get(l));
+        if (!looked.containsKey(base)) looked.put(base, new HashMap());
+        Map by = (Map) looked.get(base);
+        String ids = lines[i].substring(parts[0].length());
+        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileIndexes.complete(base, known)));
+        complete = ((Boolean) by.get(ids)).booleanValue();
       }
       reply.append(complete ? '1' : '0');
     }
