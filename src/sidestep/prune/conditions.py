@@ -44,6 +44,8 @@ class BlockFilter:
 
 def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter | None:
     """The filter for the blocks kept, or None where it would save too little."""
+    if not (block_ids >= 0).any():
+        return None
     has_ids = np.ones(catalog.files, dtype=np.bool_)
     has_ids[catalog.file_of_block[block_ids < 0]] = False
     read = (catalog.files_kept(kept) & has_ids)[catalog.file_of_block]

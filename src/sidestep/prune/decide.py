@@ -15,7 +15,7 @@ Whatever stages are left out, what the others decide is sound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -62,8 +62,8 @@ def prune_statically(query: AnalyzedQuery, decision: Decision) -> Decision:
 def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
     """Send what each table's blocks hold to the tables that it is joined with.
 
-    Whether a table is covered whole takes a look at each of its files, so it is first supposed of all: only if that
-    removes a block is it asked for, and where it does not hold, the exchange is done again without supposing.
+    Whether a table is covered whole takes a look at each of its files, so it is first supposed of all. If blocks go,
+    it is asked of those that this rests on; where it does not hold, the exchange is done again without supposing.
     """
     options, in_full = query.settings.induced, query.settings.in_full
     if not query.has_joins or (len(query.covered) < 2 and not in_full):
@@ -81,15 +81,18 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
         by_place = [views.get(place.scan.key) for place in query.places]
         return induce(graph, by_place, query.formulas, decision.kept, options)
 
-    supposed = frozenset(keys)
-    induced = None if in_full else exchange(supposed)
-    if induced is None or induced.removed:
-        complete = query.tables.complete([query.scans[key] for key in keys])
-        if induced is None or complete != supposed:
-            induced = exchange(complete)
-    if not induced.removed:
-        # Its bounds may rest on what was only supposed.
-        return replace(decision, induced=induced, stopped=induced.stopped)
+    def complete(asked: Iterable[str]) -> frozenset[str]:
+        scans = [query.scans[key] for key in asked]
+        return query.tables.complete(scans) if scans else frozenset()
+
+    if in_full:
+        induced = exchange(complete(keys))
+    else:
+        induced = exchange(frozenset(keys))
+        relied_on = induced.relied_on & catalogs.keys() if induced.removed else frozenset()
+        known = complete(relied_on)
+        if known != relied_on:
+            induced = exchange(known | complete(catalogs.keys() - relied_on))
     return replace(decision, kept=induced.kept, bounds=induced.bounds, induced=induced, stopped=induced.stopped)
 
 

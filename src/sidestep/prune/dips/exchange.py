@@ -13,7 +13,7 @@ from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_rang
 from sidestep.prune.dips.join_graph import JoinGraph, Link
 from sidestep.prune.dips.model import UNKNOWN, Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import Step
-from sidestep.synopsis import Catalog, Mask
+from sidestep.synopsis import Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding
 
@@ -41,6 +41,8 @@ class Exchange:
         """The same by who asked for it."""
         self.dips: list[Dip] = []
         self.stopped = False
+        self.emptied = False
+        """Whether blocks were dropped that an empty input elsewhere makes irrelevant."""
         self.removed = 0
         self.progress = 0
         """Grows whenever a further exchange might do more: with blocks removed, and where there are none to remove."""
@@ -50,9 +52,11 @@ class Exchange:
         """How often the blocks of each node became fewer."""
         self._asked_changes: dict[tuple[int, str], dict[int, int]] = {}
         """How often something new was asked of a column, by whom."""
-        self._sent: dict[Link, tuple[int, int]] = {}
+        self._sent: dict[int, tuple[int, int]] = {}
+        """By the identity of a link, the state of its origin when something was last sent along it."""
         self._held: dict[tuple[int, str], tuple[int, Values]] = {}
         self._codings: dict[tuple[int, str], Coding] = {}
+        self._columns: dict[tuple[int, str], tuple[ColumnRanges | None, ...]] = {}
         self._impossible: set[int] = set()
         """Nodes of which something was asked that no row satisfies."""
         self._links: dict[tuple[int, int], list[Link]] = {}
@@ -97,10 +101,9 @@ class Exchange:
             return UNKNOWN
         lows, highs, nulls = [NOTHING.lows], [NOTHING.highs], False
         coding = self.coding(node, column)
-        for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
+        for known, kept in zip(self._ranges(node, column), self.kept[node], strict=True):
             if not kept.any():
                 continue
-            known = self._ranges(node, column, catalog)
             ranges = None if known is None else recode(known.union(kept), known.coding, coding)
             if known is None or ranges is None:
                 return UNKNOWN
@@ -127,15 +130,19 @@ class Exchange:
         """How ranges of a node's column are coded: as in its catalogs if these agree."""
         known = self._codings.get((node, column.name))
         if known is None:
-            view = self.views.get(node)
-            ranges = [self._ranges(node, column, catalog) for catalog in view.catalogs] if view is not None else []
-            codings = {found.coding for found in ranges if found is not None}
+            codings = {ranges.coding for ranges in self._ranges(node, column) if ranges is not None}
             known = codings.pop() if len(codings) == 1 else Coding(column.type)
             self._codings[node, column.name] = known
         return known
 
-    def _ranges(self, node: int, column: Column, catalog: Catalog) -> ColumnRanges | None:
-        return column_ranges(catalog, self.graph.table_column(node, column))
+    def _ranges(self, node: int, column: Column) -> tuple[ColumnRanges | None, ...]:
+        """What each catalog of a node knows of a column."""
+        ranges = self._columns.get((node, column.name))
+        if ranges is None:
+            view, own = self.views.get(node), self.graph.table_column(node, column)
+            ranges = () if view is None else tuple(column_ranges(catalog, own) for catalog in view.catalogs)
+            self._columns[node, column.name] = ranges
+        return ranges
 
     def _carry(self, link: Link, values: Values) -> Values | None:
         if values.says_nothing:
@@ -166,7 +173,7 @@ class Exchange:
         for number in range(1, 1_000):
             before = self.progress
             for link in self.graph.links:
-                self._sent.pop(link, None)
+                self._sent.pop(id(link), None)
                 self.send(link, number, 1)
                 if self.stopped:
                     return
@@ -176,12 +183,12 @@ class Exchange:
     def send(self, link: Link, number: int, epoch: int) -> None:
         """Derive a predicate from a node and prune another by it, unless the node is as it was when it last did."""
         state = self._state(link)
-        if self._sent.get(link) == state:
+        if self._sent.get(id(link)) == state:
             return
         if thread_time() > self._until:
             self.stopped = True
             return
-        self._sent[link] = state
+        self._sent[id(link)] = state
         if not link.down:
             self._changes[link.target] += 1
             return
@@ -204,6 +211,7 @@ class Exchange:
                 target=link.target,
                 origin_column=self.graph.table_column(link.origin, link.source.column),
                 column=self.graph.table_column(link.target, link.comparand.column),
+                source=link.source.column,
                 number=link.comparand.column,
                 found=found,
                 codes=message.ranges,
@@ -236,12 +244,11 @@ class Exchange:
             self._changes[node] += 1
         view = self.views.get(node)
         self.progress += view is None or not view.complete
-        if view is None:
-            return 0
+        if view is None or (asker == OWN and not asked.none):
+            return 0  # the query's own predicates have been held against the blocks already
         removed, coding = 0, self.coding(node, column)
-        for catalog, kept in zip(view.catalogs, self.kept[node], strict=True):
+        for known, kept in zip(self._ranges(node, column), self.kept[node], strict=True):
             before = int(np.count_nonzero(kept))
-            known = self._ranges(node, column, catalog)
             if asked.none:
                 kept[:] = False
             elif known is not None and before:
@@ -258,6 +265,7 @@ class Exchange:
             removed = int(np.count_nonzero(kept))
             kept[:] = False
             self.removed += removed
+            self.emptied = self.emptied or removed > 0
             self._changes[node] += removed > 0
 
 

@@ -30,7 +30,7 @@ of the schedule need not be the end, and it is repeated until nothing more is pr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -39,7 +39,7 @@ import numpy as np
 from sidestep.predicate import All, Column, Formula, IntervalSet, Within
 from sidestep.prune.dips.carry import compact
 from sidestep.prune.dips.emptiness import irrelevant_scans
-from sidestep.prune.dips.exchange import Exchange
+from sidestep.prune.dips.exchange import OWN, Exchange
 from sidestep.prune.dips.join_graph import JoinGraph
 from sidestep.prune.dips.model import Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import graph_of, schedule
@@ -99,11 +99,28 @@ class Induced:
     kept: tuple[tuple[Mask, ...], ...]
     """The blocks that may matter."""
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
-    """By key, for scans read at one place only."""
+    """By key, for scans that are read at one place only, on columns by which blocks went."""
     dips: tuple[Dip, ...] = ()
     """In the order they were derived."""
     stopped: bool = False
     """Whether the time budget ended the derivation."""
+    emptied: bool = False
+    """Whether blocks went because an input elsewhere is empty."""
+
+    @cached_property
+    def relied_on(self) -> frozenset[str]:
+        """The keys of the scans that the result rests on: had one of them other rows than is known, it might not hold.
+
+        They are the origins of predicates on columns by which blocks went, and of those that had a part in these.
+        """
+        scans = dict(self.graph.scans_by_node())
+        if self.emptied:
+            return frozenset(scan.key for scan in scans.values())
+        losing, reads = _losing(self.dips), _Reads(self.graph)
+        for dip in reversed(self.dips):
+            if (dip.target, dip.number.name) in losing or reads.depend_on(dip):
+                reads.add(dip.origin, dip.source.name, dip.target)
+        return frozenset(scans[node].key for node in reads.by_node if node in scans)
 
     @cached_property
     def removed(self) -> int:
@@ -150,7 +167,35 @@ def induce(
         bounds=_bounds(exchange),
         dips=tuple(exchange.dips),
         stopped=exchange.stopped,
+        emptied=exchange.emptied,
     )
+
+
+def _losing(dips: Iterable[Dip]) -> set[tuple[int, str]]:
+    """The nodes that lost blocks by a predicate, with the number of the column that it was on."""
+    return {(dip.target, dip.number.name) for dip in dips if dip.removed}
+
+
+class _Reads:
+    """What predicates were derived from: columns of nodes, and the node that each was read for."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self.graph = graph
+        self.by_node: dict[int, set[tuple[str, int]]] = {}
+
+    def add(self, node: int, column: str, reader: int) -> None:
+        self.by_node.setdefault(node, set()).add((column, reader))
+        for member in self.graph.nodes[node].members.get(column, ()):
+            if member is not None:
+                self.add(member.origin, member.source.column.name, OWN)
+
+    def depend_on(self, dip: Dip) -> bool:
+        """Whether one that was derived later may be as it is because of this one."""
+        reads = self.by_node.get(dip.target, ())
+        if dip.removed or not dip.count:
+            return bool(reads)
+        # What a node has asked for itself is not told back to it.
+        return any(column == dip.number.name and reader != dip.origin for column, reader in reads)
 
 
 def _count(masks: Sequence[Mask]) -> int:
@@ -204,8 +249,9 @@ def _drop_irrelevant(exchange: Exchange) -> bool:
 def _bounds(exchange: Exchange) -> dict[str, tuple[Bound, ...]]:
     keys = {node: scan.key for node, scan in exchange.graph.scans_by_node()}
     times, bounds = Counter(keys.values()), dict[str, list[Bound]]()
+    losing = _losing(exchange.dips)
     for node, column in dict.fromkeys((dip.target, dip.number) for dip in exchange.dips):
-        if node in keys and times[keys[node]] == 1:
+        if (node, column.name) in losing and node in keys and times[keys[node]] == 1:
             values = exchange.bounds[node, column.name]
             own, coding = exchange.graph.table_column(node, column), exchange.coding(node, column)
             bounds.setdefault(keys[node], []).append(Bound(own, values.ranges, coding, values.nulls))

@@ -23,6 +23,9 @@ class Link:
     down: bool = True
     """Whether the target may be pruned by it; otherwise the link only tells a union what its inputs hold."""
 
+    def __hash__(self) -> int:
+        return hash((self.origin, self.source, self.target, self.comparand))
+
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:

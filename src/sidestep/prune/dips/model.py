@@ -58,8 +58,9 @@ class Dip:
     origin_column: Column
     column: Column
     """The columns by their tables' own names."""
+    source: Column
     number: Column
-    """The target's column by its number in the query."""
+    """The same columns by their numbers in the query."""
     found: int
     """Ranges before it was compacted."""
     codes: CodeRanges

@@ -45,8 +45,8 @@ class CodeRanges:
     highs: Codes
 
     def __post_init__(self) -> None:
-        rising = len(self.lows) == len(self.highs) and bool(np.all(self.lows <= self.highs))
-        if not rising or not bool(np.all(self.highs[:-1] < self.lows[1:])):
+        rising = len(self.lows) == len(self.highs) and bool((self.lows <= self.highs).all())
+        if not rising or (len(self.lows) > 1 and not bool((self.highs[:-1] < self.lows[1:]).all())):
             raise SidestepError("Ranges of codes are ascending and disjoint, and each ends at or after its begin.")
 
     def __len__(self) -> int:

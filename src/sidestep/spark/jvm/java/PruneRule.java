@@ -68,7 +68,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
-      PlanWriter writer = new PlanWriter(plan);
+      PlanWriter writer = new PlanWriter(plan, true);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
       String reply;
@@ -116,6 +116,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
     StringBuilder reply = new StringBuilder();
+    // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
+    IdentityHashMap looked = new IdentityHashMap();
     String[][] scans = Wire.scans(question);
     for (int i = 0; i < scans.length; i++) {
       List locations = (List) leaves.get(scans[i][0]);
@@ -126,7 +128,12 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         complete &= known[k] != null;
       }
       for (int l = 0; complete && l < locations.size(); l++) {
-        complete = FileKeys.cover(PrunedFiles.unwrap((FileIndex) locations.get(l)), known);
+        FileIndex base = PrunedFiles.unwrap((FileIndex) locations.get(l));
+        if (!looked.containsKey(base)) looked.put(base, new HashMap());
+        Map by = (Map) looked.get(base);
+        List ids = java.util.Arrays.asList(scans[i]).subList(1, scans[i].length);
+        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileKeys.cover(base, known)));
+        complete = ((Boolean) by.get(ids)).booleanValue();
       }
       reply.append(complete ? '1' : '0');
     }
