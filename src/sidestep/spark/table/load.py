@@ -251,7 +251,7 @@ def _decided_by_log(
         order=choice.order,
         buckets=choice.buckets,
         features=_id_of(checked),
-        demands=json.dumps(demands.to_json()),
+        demands=demands.demands,
         demands_of=checked.features.id,
     )
 

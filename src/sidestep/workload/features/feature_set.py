@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, check_format
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
 from sidestep.workload.canonical import canonical, columns_named, key
 
 FORMAT = 1
+"""Of the file that a set is saved in, see docs/formats.md."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,7 @@ class FeatureSet:
         """The set that :meth:`to_json` wrote; refused if it is not whole."""
         if not isinstance(written, dict) or "features" not in written or "id" not in written:
             raise SidestepError(f"{source} is not a feature set: make one with `sidestep analyze LOG --out FILE`.")
-        if written.get("format") != FORMAT:
-            raise SidestepError(
-                f"{source} has format {written.get('format')!r}, but this sidestep reads {FORMAT}: use a newer one."
-            )
+        check_format(written.get("format"), FORMAT, f"The feature set {source}")
         try:
             features = tuple(
                 Feature(tuple(map(from_dict, one["predicates"])), int(one["weight"]), int(one.get("additional", 0)))
