@@ -17,8 +17,10 @@ from sidestep.errors import NewerFormat, SidestepError, SidestepWarning
 from sidestep.layout.demand import Demand
 from sidestep.predicate import (
     BINARY,
+    DATE,
     DOUBLE,
     INTEGER,
+    LONG,
     STRING,
     Cast,
     Column,
@@ -40,6 +42,7 @@ from sidestep.spark.jvm import plan_reader
 from sidestep.spark.jvm.plan_reader import read_document
 from sidestep.spark.log import recording
 from sidestep.spark.log.recording import read_recording
+from sidestep.store import read_snapshot
 from sidestep.store.index import index_file
 from sidestep.store.index.index_file import open_index_file
 from sidestep.store.location import locate
@@ -48,12 +51,16 @@ from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_features, l
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.store.upkeep import false_positives
 from sidestep.store.upkeep.false_positives import Keeping, load_estimates, save_estimates
+from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.grt.table import GlobalRangeTable
+from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Coding
 from sidestep.workload.features import feature_set
 from sidestep.workload.features.feature_set import Feature, FeatureSet
+from tests.fixtures.make import items, record_queries, write_tables
 from tests.schemas import Invalid, check
+from tests.spark.tables import settings
 
 ROOT = Path(__file__).resolve().parent
 FIXTURES = ROOT / "fixtures" / "formats"
@@ -184,6 +191,29 @@ def test_a_recording_may_have_lines_of_several_versions(tmp_path: Path) -> None:
 
 
 # ---- what is written
+
+
+def test_recordings_are_written_as_described(spark, tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    with settings(spark, spark__sql__shuffle__partitions="2"):
+        record_queries(spark, tmp_path, tmp_path / "log.jsonl")
+    for line in (tmp_path / "log.jsonl").read_text(encoding="ascii").splitlines():
+        check(json.loads(line), f"recording.v{recording.FORMAT}")
+    _, expected = fixture("recording", recording.FORMAT)
+    assert read_log(tmp_path / "log.jsonl", expected, tmp_path) == expected
+
+
+def test_index_files_are_written_as_described(tmp_path: Path) -> None:
+    rows = items(range(50))
+    (tmp_path / "t").mkdir()
+    pq.write_table(rows, tmp_path / "t" / "f.parquet")
+    types = {"key": LONG, "mode": STRING, "day": DATE}
+    recipes = {"key": Recipe(range_set=2), "day": Recipe(grt=4)}
+    update_index(read_snapshot(tmp_path / "t"), types, recipes=recipes)
+    (path,) = (tmp_path / "t" / "_sidestep").glob("_index-*")
+    check(metadata(path), f"index.v{index_file.FORMAT}")
+    (path,) = (tmp_path / "t" / "_sidestep").glob("_grt-*")
+    check(json.loads(path.read_text(encoding="utf-8")), f"range-table.v{range_tables.FORMAT}")
 
 
 A, S = Column("a", INTEGER), Column("s", STRING)

@@ -61,13 +61,13 @@ def with_range_tables(
 
     Columns that a table existed for have bits already, and no parts.
     """
-    found = list(blocks)
+    tables = list(blocks)
     for name, type in columns.items():
         column, prefix = f"grtparts:{name}", f"grtpartsprefix:{name}"
-        with_parts = [number for number, rows in enumerate(found) if column in rows.column_names]
+        with_parts = [number for number, rows in enumerate(tables) if column in rows.column_names]
         if not with_parts:
             continue
-        chosen = [found[number] for number in with_parts]
+        chosen = [tables[number] for number in with_parts]
         parts = pa.chunked_array([chunk for rows in chosen for chunk in rows[column].chunks], chosen[0][column].type)
         prefixes = None
         if all(prefix in rows.column_names for rows in chosen):
@@ -78,11 +78,11 @@ def with_range_tables(
             save_range_table(folder, table)
         begin = 0
         for number in with_parts:
-            rows = found[number]
+            rows = tables[number]
             mine = bits[begin : begin + len(rows)]
             begin += len(rows)
             by = [table.identity if table is not None and each else None for each in mine]
             rows = rows.drop_columns([each for each in (column, prefix) if each in rows.column_names])
             rows = rows.append_column(f"grt:{name}", pa.array(mine, pa.large_binary()))
-            found[number] = rows.append_column(f"grttable:{name}", pa.array(by, pa.string()))
-    return found
+            tables[number] = rows.append_column(f"grttable:{name}", pa.array(by, pa.string()))
+    return tables

@@ -83,13 +83,13 @@ class Numbered(Generic[T]):
 
     def objects(self, folder: Location) -> dict[str, Json]:
         """What the files say that hold an object, of this or another format, by name, oldest first."""
-        found = {}
+        objects = {}
         for name in self.names(folder):
             try:
-                found[name] = read_object(folder.child(name))
+                objects[name] = read_object(folder.child(name))
             except (FileNotFoundError, SidestepError):
                 continue
-        return found
+        return objects
 
     def _number(self, name: str) -> int:
         match = self._pattern.fullmatch(name)

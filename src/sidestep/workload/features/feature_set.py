@@ -132,7 +132,7 @@ class FeatureSet:
             found = written.get("found", {})
             counts = (int(found.get(name, 0)) for name in ("queries", "covered", "threshold"))
             made = cls(str(written["table"]), features, *counts)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SidestepError(f"{source} is not a whole feature set: {error!r}. Make it again.") from error
         if made.id != written["id"]:
             raise SidestepError(f"{source} was changed after it was saved: its content is not what its id says.")
