@@ -42,10 +42,10 @@ def check_format(stated: object, newest: int, what: str) -> int:
     1
     >>> check_format(3, 2, "The layout of /t")
     Traceback (most recent call last):
-    sidestep.errors.NewerFormat: The layout of /t has format 3, but this sidestep reads 2 and below: upgrade it.
+    sidestep.errors.NewerFormat: The layout of /t has format 3, newer than the 2 that this sidestep reads: upgrade it.
     """
     if type(stated) is not int or stated < 1:
         raise SidestepError(f"{what} does not say which format it has: it is damaged, or not a file of sidestep.")
     if stated > newest:
-        raise NewerFormat(f"{what} has format {stated}, but this sidestep reads {newest} and below: upgrade it.")
+        raise NewerFormat(f"{what} has format {stated}, newer than the {newest} that this sidestep reads: upgrade it.")
     return stated

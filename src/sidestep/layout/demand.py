@@ -50,6 +50,12 @@ class Demand:
                 met = met & within(bounds[column], low, high)
         return met
 
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Demand:
+        """The demand that a layout file has (``dataclasses.asdict`` writes it)."""
+        ranges = tuple((str(name), _whole(low), _whole(high)) for name, low, high in written["ranges"])
+        return cls(tuple(int(at) for at in written["features"]), ranges, float(written["weight"]))
+
 
 @dataclass(frozen=True)
 class Demands:
@@ -67,6 +73,10 @@ class Demands:
 
     features: int
     demands: tuple[Demand, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(at < 0 or at >= self.features for demand in self.demands for at in demand.features):
+            raise SidestepError(f"The demands speak of other features than the {self.features} there are.")
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -114,30 +124,6 @@ class Demands:
             for demand in self.demands
         )
         return folded(len(place), left)
-
-    def to_json(self) -> list[Any]:
-        """The demands as plain data."""
-        return [[list(one.features), [list(each) for each in one.ranges], one.weight] for one in self.demands]
-
-    @classmethod
-    def from_json(cls, features: int, written: Any) -> Demands:
-        """What :meth:`to_json` wrote."""
-        try:
-            demands = tuple(
-                Demand(
-                    tuple(int(at) for at in positions),
-                    tuple((str(name), _whole(low), _whole(high)) for name, low, high in ranges),
-                    float(weight),
-                )
-                for positions, ranges, weight in written
-            )
-        except (TypeError, ValueError) as problem:
-            raise SidestepError(
-                f"The demands of a workload can't be read: {problem}. Load the table again."
-            ) from problem
-        if any(at < 0 or at >= features for demand in demands for at in demand.features):
-            raise SidestepError(f"The demands speak of other features than the {features} there are.")
-        return cls(features, demands)
 
 
 def folded(features: int, demands: Iterable[Demand]) -> Demands:

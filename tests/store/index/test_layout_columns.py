@@ -36,7 +36,7 @@ from sidestep.store import (
 from sidestep.store.index import table_index as index_module
 from sidestep.store.parquet.blocks import LAYOUT
 from sidestep.store.parquet.scan import Sources
-from sidestep.store.sidecars.layout import features_file
+from sidestep.store.sidecars.layout import FEATURES as FEATURE_FILES
 from sidestep.synopsis import UnionVectors, kept_blocks
 from sidestep.workload import Feature, FeatureSet
 from tests.store.tables import write_parquet
@@ -268,7 +268,7 @@ def test_feature_sets_are_written_once_and_mended(folder: Location) -> None:
     assert load_features(folder, FEATURES.id) is None
     assert load_features(folder, "../secret") is None
     save_features(folder, FEATURES)
-    path = Path(features_file(folder, FEATURES.id).path)
+    path = Path(FEATURE_FILES.file(folder, FEATURES.id).path)
     written = path.stat().st_mtime_ns
     save_features(folder, FEATURES)
     assert path.stat().st_mtime_ns == written
@@ -301,7 +301,7 @@ def exchange(path: Path) -> None:
 @pytest.mark.parametrize("damage", [remove, cut, change, exchange])
 def test_missing_or_damaged_features_skip_nothing_and_are_told_once(table: Path, folder: Location, damage: Any) -> None:
     lay_out(table, folder)
-    damage(Path(features_file(folder, FEATURES.id).path))
+    damage(Path(FEATURE_FILES.file(folder, FEATURES.id).path))
     with pytest.warns(SidestepWarning, match="cannot be used") as caught:
         assert kept(open_index(table), compare(x, "=", 5)) == [0, 1, 2, 3, 4, 5]
     assert len(caught) == 1

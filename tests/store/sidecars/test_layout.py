@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.store.location import locate
-from sidestep.store.sidecars.layout import LayoutSpec, layout_names, load_layout, save_layout
+from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_layout, save_layout
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_the_newest_wins(tmp_path: Path) -> None:
     for size in (10, 30, 20):
         save_layout(locate(tmp_path), LayoutSpec(min_size=size))
     assert load_layout(locate(tmp_path)) == LayoutSpec(min_size=20)
-    assert len(layout_names(locate(tmp_path))) == 3
+    assert len(LAYOUTS.names(locate(tmp_path))) == 3
 
 
 def test_a_folder_without_a_layout_has_none(tmp_path: Path) -> None:
@@ -35,8 +35,10 @@ def test_a_folder_without_a_layout_has_none(tmp_path: Path) -> None:
 )
 def test_a_damaged_one_is_passed_over(tmp_path: Path, text: str) -> None:
     save_layout(locate(tmp_path), LayoutSpec(min_size=7))
-    (tmp_path / f"_layout-00000009-{'0' * 32}.json").write_bytes(text.encode("latin-1"))
-    assert load_layout(locate(tmp_path)) == LayoutSpec(min_size=7)
+    damaged = tmp_path / f"_layout-00000009-{'0' * 32}.json"
+    damaged.write_bytes(text.encode("latin-1"))
+    with pytest.warns(SidestepWarning, match=damaged.name):
+        assert load_layout(locate(tmp_path)) == LayoutSpec(min_size=7)
 
 
 def test_sizes_are_positive() -> None:

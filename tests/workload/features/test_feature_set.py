@@ -71,6 +71,8 @@ def test_what_is_no_feature_set_is_refused(tmp_path):
         ({**whole, "format": 99}, "newer"),
         ({**whole, "table": "u"}, "was changed"),
         ({**whole, "features": [{"weight": 1}]}, "not a whole feature set"),
+        ({**whole, "features": [{"weight": 1, "predicates": ["x"]}]}, "not a whole feature set"),
+        ({**whole, "found": 3}, "not a whole feature set"),
     ):
         path.write_text(json.dumps(broken))
         with pytest.raises(SidestepError, match=message):

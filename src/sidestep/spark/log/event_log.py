@@ -1,15 +1,14 @@
 """Spark's own event logs as statements and queries.
 
 An event log tells of every execution: its description, times, and the physical plan as text. The description is the
-SQL text where a server or ``spark-sql`` ran it, or where a program set it as the job's description; else it is only
-the line of the program, and what can be had is what the plan's scans print of their filters (:mod:`.eventplan`): no
-joins, and columns that a scan's schema was not too long to name. A recording (:mod:`.recording`) has all of it.
+SQL text where a server or ``spark-sql`` ran it, or where a program set it as the job's description. Else it is only
+the line of the program, and all that can be read is what the plan's scans print of their filters (:mod:`.event_plan`):
+no joins, and of the columns only those that a scan's schema was short enough to name. A recording (:mod:`.recording`)
+has everything.
 
-Event logs as text, whichever of Spark's codecs they were written with.
-
-zstd is a stream that anyone reads. What Spark calls lz4 and snappy are framings of the libraries it uses: lz4-java's
-``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``, undone here over pyarrow's raw codecs. A log that is
-still being written, or was cut off by a crash, ends in the middle of a frame: all before it is read.
+Logs may be compressed by any of Spark's codecs but lzf. zstd is the common stream; lz4 and snappy are the framings of
+lz4-java's ``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``, read here with pyarrow's raw codecs. A log
+that is still being written, or was cut off by a crash, ends in the middle of a frame: all before it is read.
 """
 
 from __future__ import annotations
@@ -99,29 +98,30 @@ def read_event_log(path: str | Path, names: Mapping[str, str] | None = None) -> 
 
 
 def event_files(log: Path) -> Iterator[Path]:
-    """The files of a log in the order they were written; of a rolled one, that which was compacted is not there."""
+    """The files of a log in the order they were written, without those that a compacted file stands for."""
     if not log.is_dir():
         yield log
         return
-    found = {path: match for path in log.iterdir() if (match := ROLLED.match(path.name))}
-    if not found:
+    numbered = {path: int(match[1]) for path in log.iterdir() if (match := ROLLED.match(path.name))}
+    if not numbered:
         raise SidestepError(f"{log} has no event files: a rolled event log has files named events_1_….")
     # A compacted file stands for all before it.
-    compacted = max((int(match[1]) for path, match in found.items() if path.name.endswith(".compact")), default=0)
-    for path, match in sorted(found.items(), key=lambda pair: int(pair[1][1])):
-        if int(match[1]) > compacted or path.name.endswith(".compact"):
+    compacted = max((number for path, number in numbered.items() if path.name.endswith(".compact")), default=0)
+    for path, number in sorted(numbered.items(), key=lambda pair: pair[1]):
+        if number > compacted or path.name.endswith(".compact"):
             yield path
 
 
 def _event(line: str) -> dict[str, Any] | None:
+    """The event of a line, empty if it is of a kind that does not matter; None if the line is damaged."""
     # Nearly all events are about tasks: they are not worth parsing.
     if "SQLExecution" not in line[:120] and "ApplicationStart" not in line[:60]:
         return {}
     try:
-        found = json.loads(line)
+        event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return event if isinstance(event, dict) else None
 
 
 def _queries(

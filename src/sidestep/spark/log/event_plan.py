@@ -1,10 +1,9 @@
 """What the scans of an event log say of a query that left no SQL: their filters, as far as their text can be read.
 
 An event log has no expressions, only what Catalyst prints: ``[isnotnull(k#1), (k#1 = 3), s#2 IN (a,b)]``, strings
-without quotes. So only forms that can be taken for nothing else are read: a column whose type the scan's schema tells,
-compared with constants of that type, under AND and OR. The rest is left out, which makes the filter weaker, never
-another: a conjunct that is not understood is missing. Features are guesses at what will be asked; no block is ever
-skipped on the word of a log.
+without quotes. So only forms that can mean nothing else are read: a column whose type the scan's schema gives, compared
+with constants of that type, under AND and OR. Any other conjunct is left out, which makes the filter weaker, never
+wrong. Features are guesses at what will be asked; no block is ever skipped on the word of a log.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from sidestep.predicate import (
     Predicate,
     parse_type,
 )
+from sidestep.predicate.types import FLOATING, INTEGRAL
 from sidestep.prune import Scan
 from sidestep.workload.query import TableUse
 
-INTEGRAL = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG})
 EPOCH = date(1970, 1, 1).toordinal()
 COLUMN = re.compile(r"(\w+)#\d+L?")
 MATCHES = {"StartsWith": MatchKind.PREFIX, "EndsWith": MatchKind.SUFFIX, "Contains": MatchKind.CONTAINS}
@@ -54,9 +53,9 @@ def scan_uses(plan: Mapping[str, Any]) -> Iterator[tuple[Scan, TableUse]]:
             table = str(node["nodeName"]).split(" ", 2)[2].strip() or None
             text = str(about.get("DataFilters", "[]"))[1:-1]
             # Brackets that do not match are in a text of the query's, and it cannot be told where that ends.
-            listed = _split(text, ", ") if _balanced(text) else []
-            found = (_predicate(text, fields) for text in listed)
-            predicates = frozenset(p for p in found if p is not None)
+            listed = _split(text, ", ") if _is_balanced(text) else []
+            parsed = (_predicate(text, fields) for text in listed)
+            predicates = frozenset(predicate for predicate in parsed if predicate is not None)
             yield Scan("", table, roots, ()), TableUse(table or "", predicates, frozenset(fields))
 
 
@@ -93,7 +92,7 @@ def _split(text: str, separator: str, brackets: str = "()") -> list[str]:
     return [piece for piece in [*pieces, text[start:]] if piece]
 
 
-def _balanced(text: str) -> bool:
+def _is_balanced(text: str) -> bool:
     depth = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -108,10 +107,10 @@ def _predicate(text: str, fields: Mapping[str, DataType]) -> Predicate | None:
     for word, kind in ((" AND ", And), (" OR ", Or)):
         parts = _split(inner, word)
         if len(parts) > 1:
-            found = [_predicate(part, fields) for part in parts]
-            known = tuple(part for part in found if part is not None)
+            parsed = [_predicate(part, fields) for part in parts]
+            known = tuple(part for part in parsed if part is not None)
             # An alternative that is not understood may be anything, so that nothing is known of the whole.
-            if kind is Or and len(known) < len(found):
+            if kind is Or and len(known) < len(parsed):
                 return None
             return kind(known) if known else None
     return _match(inner, fields) or _in(inner, fields) or _comparison(inner, fields)
@@ -128,42 +127,42 @@ def _closes_last(text: str) -> bool:
 
 
 def _match(text: str, fields: Mapping[str, DataType]) -> Predicate | None:
-    found = re.fullmatch(r"(StartsWith|EndsWith|Contains)\((\w+)#\d+, (.+)\)", text)
-    if (
-        found is None
-        or AMBIGUOUS.search(found[3])
-        or fields.get(found[2], DataType(Kind.OTHER)).kind is not Kind.STRING
-    ):
+    match = re.fullmatch(r"(StartsWith|EndsWith|Contains)\((\w+)#\d+, (.+)\)", text)
+    if match is None:
         return None
-    return Match(MATCHES[found[1]], Column(found[2], fields[found[2]]), found[3])
+    function, name, sought = match.groups()
+    if name not in fields or fields[name].kind is not Kind.STRING or AMBIGUOUS.search(sought):
+        return None
+    return Match(MATCHES[function], Column(name, fields[name]), sought)
 
 
 def _in(text: str, fields: Mapping[str, DataType]) -> Predicate | None:
-    found = re.fullmatch(r"(\w+)#\d+L? IN \((.+)\)", text)
-    if found is None or found[1] not in fields:
+    match = re.fullmatch(r"(\w+)#\d+L? IN \((.+)\)", text)
+    if match is None or match[1] not in fields:
         return None
-    type = fields[found[1]]
-    pieces = found[2].split(",")
+    type = fields[match[1]]
+    pieces = match[2].split(",")
     values = [_value(piece, type) for piece in pieces]
     # Spark parts the values of a list by bare commas: one with a space after it belongs to a text.
     if any(value is None for value in values) or any(piece != piece.strip() for piece in pieces):
         return None
-    return In(Column(found[1], type), tuple(value for value in values if value is not None))
+    return In(Column(match[1], type), tuple(value for value in values if value is not None))
 
 
 def _comparison(text: str, fields: Mapping[str, DataType]) -> Predicate | None:
-    found = re.fullmatch(r"(\w+)#\d+L? (=|<|<=|>|>=) (.+)", text)
-    if found is None or found[1] not in fields:
+    match = re.fullmatch(r"(\w+)#\d+L? (=|<|<=|>|>=) (.+)", text)
+    if match is None or match[1] not in fields:
         return None
-    column = Column(found[1], fields[found[1]])
-    other = COLUMN.fullmatch(found[3])
+    name, sign, compared = match.groups()
+    column = Column(name, fields[name])
+    other = COLUMN.fullmatch(compared)
     if other is not None:
         right = Column(other[1], fields[other[1]]) if other[1] in fields else None
         if right is None or right.type != column.type or not column.type.ordered:
             return None
-        return Comparison(COMPARISONS[found[2]], column, right)
-    value = _value(found[3], column.type)
-    return None if value is None else Comparison(COMPARISONS[found[2]], column, value)
+        return Comparison(COMPARISONS[sign], column, right)
+    value = _value(compared, column.type)
+    return None if value is None else Comparison(COMPARISONS[sign], column, value)
 
 
 def _value(text: str, type: DataType) -> Literal | None:
@@ -173,7 +172,7 @@ def _value(text: str, type: DataType) -> Literal | None:
     try:
         if type.kind in INTEGRAL:
             return Literal(int(text), type)
-        if type.kind in (Kind.FLOAT, Kind.DOUBLE):
+        if type.kind in FLOATING:
             return Literal(float(text), type)
         if type.kind is Kind.DECIMAL:
             return Literal(Decimal(text), type)

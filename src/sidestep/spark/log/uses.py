@@ -11,7 +11,7 @@ from sidestep.prune.plan.algebra import Sides, walk
 from sidestep.workload.query import JoinUse, TableUse
 
 RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
-"""How the text begins of the filters that Spark adds for itself: no one wished for them, and none recurs."""
+"""How the text of filters begins that Spark adds by itself at run time: no query asks for them, and none recurs."""
 DEFAULT_SCHEMA = "spark_catalog.default."
 
 
@@ -25,13 +25,13 @@ def query_uses(query: Query, named: Callable[[Scan], str]) -> tuple[tuple[TableU
     equalities = list(_equalities(query))
     joined = {number for left, right, holds in equalities for number in _dropping_nulls(left, right, holds)}
     places: dict[str, list[ScanFilter]] = {}
-    for found in scan_filters(query):
-        places.setdefault(found.scan.key, []).append(found)
-    uses = tuple(_use(found, named, joined) for found in places.values())
+    for place in scan_filters(query):
+        places.setdefault(place.scan.key, []).append(place)
+    uses = tuple(_use(copies, named, joined) for copies in places.values())
     columns = {
-        number: (named(found[0].scan), column.name)
-        for found in places.values()
-        for number, column in found[0].scan.columns
+        number: (named(scan), column.name)
+        for scan in (copies[0].scan for copies in places.values())
+        for number, column in scan.columns
     }
     return uses, tuple(dict.fromkeys(_joins(equalities, columns)))
 
@@ -56,12 +56,12 @@ def given_names(tables: Mapping[str, object]) -> dict[str, str]:
     >>> given_names({"li": "/data/lineitem/", "orders": "s3a://bucket/orders"})
     {'/data/lineitem': 'li', 's3a://bucket/orders': 'orders'}
     """
-    found = {}
+    names = {}
     for name, table in tables.items():
         if isinstance(table, str | os.PathLike):
             path = os.fspath(table)
-            found[plain_path(path if ":/" in path else os.path.abspath(path))] = name
-    return found
+            names[plain_path(path if ":/" in path else os.path.abspath(path))] = name
+    return names
 
 
 def plain_path(path: str) -> str:

@@ -15,7 +15,6 @@ the second time they were read. That is an error, never a row lost.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -125,7 +124,7 @@ def demands_of(spec: LayoutSpec, checked: CheckedFeatures) -> Demands | None:
     """What the workload demands of units, if that is known of exactly these features."""
     if spec.demands is None or spec.demands_of != checked.features.id:
         return None
-    return Demands.from_json(len(checked.features), json.loads(spec.demands))
+    return Demands(len(checked.features), spec.demands)
 
 
 def _route_rows(

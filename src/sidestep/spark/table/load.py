@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -222,7 +221,7 @@ def _choose_by_log(
         order=choice.order,
         buckets=choice.buckets,
         features=_id_of(checked),
-        demands=json.dumps(demands.to_json()),
+        demands=demands.demands,
         demands_of=checked.features.id,
     )
 

@@ -18,7 +18,7 @@ from sidestep.store.index.index_file import index_names, name_after, next_name, 
 from sidestep.store.index.table_index import TableIndex, open_folder
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
-from sidestep.store.sidecars.range_tables import named_range_tables, unused_range_tables, with_range_tables
+from sidestep.store.sidecars.range_tables import RANGE_TABLES, named_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.build import BuildPlan
 from sidestep.synopsis.kinds import KINDS
@@ -112,7 +112,7 @@ def compact(
     names = [file.location.name for file in index.index_files]
     if len(table):
         write_index_file(index.folder.child(name_after(names[-1])), table, columns, recipes, rates)
-    unused = unused_range_tables(index.folder, named_range_tables(table), (time.time() - YOUNG_SECONDS) * 1_000)
+    unused = RANGE_TABLES.unused(index.folder, named_range_tables(table), (time.time() - YOUNG_SECONDS) * 1_000)
     for location in [*(index.folder.child(name) for name in names), *unused]:
         delete(location)
     return open_folder(index.folder)

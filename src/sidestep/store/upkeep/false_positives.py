@@ -11,10 +11,7 @@ counts. It is advice: a file that is gone or damaged is as good as none.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sidestep.errors import check_format
 from sidestep.predicate.formula import Within
 from sidestep.predicate.nodes import Column
 from sidestep.store.index.table_index import TableIndex
-from sidestep.store.location import Location, list_names, open_file, write_once
+from sidestep.store.location import Location
+from sidestep.store.sidecars.sidecar import Json, Numbered
 from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.answer import ByColumn
 from sidestep.synopsis.catalog import Synopsis
@@ -90,10 +89,6 @@ def estimate_kept(
     )
 
 
-FORMAT = 1
-_NAME = re.compile(r"_estimates-(\d{8,})-[0-9a-f]{32}\.json")
-
-
 def kept_shares(index: TableIndex, live: Mask) -> dict[str, KeptShare]:
     """For each column that has synopses, what they keep of the ``live`` blocks."""
     types = index.columns
@@ -137,24 +132,31 @@ def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:
     return codes_of(present, coding)
 
 
-def save_estimates(folder: Location, found: Mapping[str, KeptShare]) -> None:
+FORMAT = 1
+"""Of the file of estimates, see docs/formats.md."""
+Estimates = Mapping[str, KeptShare]
+"""What synopses kept when they were chosen, by column."""
+
+
+def _dump_estimates(estimates: Estimates) -> Json:
+    columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in estimates.items()}
+    return {"format": FORMAT, "columns": columns}
+
+
+def _parse_estimates(written: Json, source: str) -> Estimates:
+    check_format(written.get("format"), FORMAT, f"The estimates {source}")
+    pairs = written["columns"].items()
+    return {str(column): KeptShare(float(each["zone_map"]), float(each["kept"])) for column, each in pairs}
+
+
+ESTIMATES: Numbered[Estimates] = Numbered("estimates", _dump_estimates, _parse_estimates)
+
+
+def save_estimates(folder: Location, estimates: Estimates) -> None:
     """Note what newly chosen synopses keep."""
-    numbers = [int(match[1]) for name in list_names(folder) if (match := _NAME.fullmatch(name))]
-    name = f"_estimates-{max(numbers, default=0) + 1:08d}-{uuid.uuid4().hex}.json"
-    columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in found.items()}
-    text = json.dumps({"format": FORMAT, "columns": columns}, indent=1, ensure_ascii=False)
-    write_once(folder.child(name), lambda stream: stream.write(text.encode()))
+    ESTIMATES.save(folder, estimates)
 
 
-def load_estimates(folder: Location) -> dict[str, KeptShare]:
+def load_estimates(folder: Location) -> Estimates:
     """What the synopses kept when they were noted last; nothing if they never were."""
-    for name in sorted((name for name in list_names(folder) if _NAME.fullmatch(name)), reverse=True):
-        try:
-            with open_file(folder.child(name)) as stream:
-                written = json.loads(stream.read())
-            if written["format"] == FORMAT:
-                pairs = written["columns"].items()
-                return {str(column): KeptShare(float(e["zone_map"]), float(e["kept"])) for column, e in pairs}
-        except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
-            continue
-    return {}
+    return ESTIMATES.load(folder) or {}

@@ -29,7 +29,7 @@ from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
-from sidestep.store.sidecars.layout import features_file, layout_names
+from sidestep.store.sidecars.layout import FEATURES, LAYOUTS
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape
@@ -39,7 +39,6 @@ SAFE_HOURS = 168.0
 """What a table keeps if it does not say otherwise: a week, as Delta itself does."""
 _VERSION = re.compile(r"\d{20}\.json")
 _PARTIAL = re.compile(r"\..+\.[0-9a-f]{32}\.partial")
-_FEATURES = re.compile(r"_features-([0-9a-f]{64})\.json")
 _INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
 _HOURS = {"second": 1 / 3600, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 
@@ -172,27 +171,17 @@ def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> lis
     except FileNotFoundError:
         return []
     old: Callable[[str], bool] = lambda name: times.get(name, cutoff + 1) <= cutoff  # noqa: E731
-    layouts = layout_names(folder)
-    texts = {name: _layout_text(folder.child(name)) for name in layouts}
-    # The newest that can be read is the one in force.
-    current = max((name for name, text in texts.items() if text is not None), default=None)
-    stale = [name for name in layouts if current is not None and name < current and old(name)]
-    found = [folder.child(name) for name in stale]
-    used = {text.get("features") for name, text in texts.items() if text is not None and name not in stale}
+    layouts = LAYOUTS.names(folder)
+    # A layout of a newer sidestep counts: it may be the one in force, and what it names is in use.
+    readable = LAYOUTS.objects(folder)
+    current = max((layouts.index(name) for name in readable), default=0)
+    stale = [name for name in layouts[:current] if old(name)]
+    leftovers = [folder.child(name) for name in stale]
+    used = {str(layout.get("features")) for name, layout in readable.items() if name not in stale}
     named = _features_named(index, remaining)
     if named is not None:
-        ids = [match[1] for name in times if (match := _FEATURES.fullmatch(name)) and old(name)]
-        found += [features_file(folder, id) for id in ids if id not in named | used]
-    return found + _partials(folder, cutoff)
-
-
-def _layout_text(location: Location) -> dict[str, Any] | None:
-    try:
-        with open_file(location) as stream:
-            written = json.loads(stream.read())
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-    return written if isinstance(written, dict) else None
+        leftovers += FEATURES.unused(folder, named | used, cutoff)
+    return leftovers + _partials(folder, cutoff)
 
 
 def _features_named(index: TableIndex, remaining: set[str]) -> set[str] | None:

@@ -15,11 +15,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, check_format
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
 from sidestep.workload.canonical import canonical, column_set, key
 
 FORMAT = 1
+"""Of the file that a set is saved in, see docs/formats.md."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,7 @@ class FeatureSet:
         """The set that :meth:`to_json` wrote; refused if it is not whole."""
         if not isinstance(written, dict) or "features" not in written or "id" not in written:
             raise SidestepError(f"{source} is not a feature set: make one with `sidestep analyze LOG --out FILE`.")
-        if written.get("format") != FORMAT:
-            raise SidestepError(
-                f"{source} has format {written.get('format')!r}, but this sidestep reads {FORMAT}: use a newer one."
-            )
+        check_format(written.get("format"), FORMAT, f"The feature set {source}")
         try:
             features = tuple(
                 Feature(tuple(map(from_dict, one["predicates"])), int(one["weight"]), int(one.get("additional", 0)))
@@ -133,7 +131,7 @@ class FeatureSet:
             found = written.get("found", {})
             counts = (int(found.get(name, 0)) for name in ("queries", "covered", "threshold"))
             made = cls(str(written["table"]), features, *counts)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SidestepError(f"{source} is not a whole feature set: {error!r}. Make it again.") from error
         if made.id != written["id"]:
             raise SidestepError(f"{source} was changed after it was saved: its content is not what its id says.")
