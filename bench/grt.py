@@ -37,7 +37,7 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 from sidestep.synopsis.grt.encoding import GRT, BlockBits, ranges_per_partition, table_of_parts
-from sidestep.synopsis.grt.merge import integrate, sub_partition, used
+from sidestep.synopsis.grt.merge import integrate, ranges_meeting, sub_partition
 from sidestep.synopsis.grt.popularity import learn_popularity, uniform
 from sidestep.synopsis.range_set import BYTES_PER_RANGE, grow, range_set
 from sidestep.synopsis.recipe import Recipe
@@ -118,7 +118,7 @@ def normalized_cost(data: Data, ranges: CodeRanges) -> float:
     known = uniform(CODING)
     users = np.zeros(len(ranges))
     for codes in data.blocks:
-        users[used(ranges, CodeRanges(codes, codes))] += 1
+        users[ranges_meeting(ranges, CodeRanges(codes, codes))] += 1
     taken = float(users @ known.of(ranges.lows, ranges.highs))
     ends = (np.array([codes[at] for codes in data.blocks]) for at in (0, -1))
     return (taken - data.rows) / float(known.of(*ends).sum())
