@@ -3,7 +3,8 @@
 Ids are sparse 64-bit numbers in date partitions (bench/grt_data.py tells how they lie). Queries ask for ids that exist
 elsewhere, for absent ones next to them, and for short ranges; the rate of false positives is the share of partitions
 that are kept among those that hold nothing of it. Every synopsis counts together with the zone map. Popularity comes
-from other queries than those that are measured. Times to make a table begin with sorted values and are processor time.
+from other queries than those that are measured. Tables are made as an index run makes them, of what blocks leave; times
+begin with the values of a block in memory and are processor time.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
@@ -30,17 +33,21 @@ from bench.grt_data import (
 )
 from sidestep.advisor.synopses.budget import Plan, spend
 from sidestep.advisor.synopses.candidates import CodeFilters, CodeSynopsis, Profile, zone_map
+from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
-from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
-from sidestep.synopsis.grt.merge import integrate, sub_partition, used
-from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
-from sidestep.synopsis.grt.table import encode_blocks
+from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
+from sidestep.synopsis.grt.encoding import GRT, BlockBits, ranges_per_partition, table_of_parts
+from sidestep.synopsis.grt.merge import integrate, ranges_meeting, sub_partition
+from sidestep.synopsis.grt.popularity import learn_popularity, uniform
 from sidestep.synopsis.range_set import BYTES_PER_RANGE, grow, range_set
+from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
+from sidestep.synopsis.values.codes import integer_values
 from sidestep.synopsis.values.hashing import code_hashes
 
 HEADLINE_BITS = 256
+ID = "id"
 TRAINING = 2_000
 """Queries that popularity is learned from."""
 
@@ -73,19 +80,23 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
-def learned(queries: list[CodeRanges]) -> Popularity:
-    """Popularity as the workload's predicates give it; ids seldom recur, so it is spread to those around them."""
-    return popularity(CODING, [(value_ranges(each, CODING), 1.0) for each in queries], spread=1.0)
+def asked_by(queries: list[CodeRanges]) -> list[tuple[IntervalSet, float]]:
+    """Queries as a workload's predicates, each asked once."""
+    return [(value_ranges(each, CODING), 1.0) for each in queries]
 
 
-def made(data: Data, bits: int, known: Popularity) -> tuple[BlockBits, float]:
-    """A table and the blocks' bits, and the processor seconds that it took."""
+def encode(data: Data, bits: int, asked: Sequence[tuple[IntervalSet, float]] = ()) -> tuple[BlockBits, float]:
+    """A table and the blocks' bits as an index run makes and stores them, and the processor seconds that it took."""
+    values = [pa.array(integer_values(codes)) for codes in data.blocks]
+    plan = BuildPlan({ID: Recipe(grt=bits)}, asked={ID: asked}, partitions=len(values))
     start = time.process_time()
-    most = ranges_per_partition(len(data.blocks), bits)
-    partitions = [sub_partition(codes, most, known) for codes in data.blocks]
-    (table,) = global_ranges(partitions, [bits], known, data.blocks)
-    found = BlockBits(table, encode_blocks(table, data.blocks))
-    return found, time.process_time() - start
+    built = [block_synopses(ID, CODING.type, block, plan) for block in values]
+    parts = index_columns(ID, CODING.type, built, plan)[f"grtparts:{ID}"]
+    table, stored = table_of_parts(CODING.type, pa.chunked_array([parts]), None, bits, asked)
+    seconds = time.process_time() - start
+    assert table is not None
+    columns = {"grt": pa.array(stored, pa.large_binary()), "grttable": pa.array([table.identity] * len(stored))}
+    return GRT.read(CODING.type, columns, [table])[0], seconds
 
 
 def gaps_preserved(data: Data, found: BlockBits) -> float:
@@ -107,7 +118,7 @@ def normalized_cost(data: Data, ranges: CodeRanges) -> float:
     known = uniform(CODING)
     users = np.zeros(len(ranges))
     for codes in data.blocks:
-        users[used(ranges, CodeRanges(codes, codes))] += 1
+        users[ranges_meeting(ranges, CodeRanges(codes, codes))] += 1
     taken = float(users @ known.of(ranges.lows, ranges.highs))
     ends = (np.array([codes[at] for codes in data.blocks]) for at in (0, -1))
     return (taken - data.rows) / float(known.of(*ends).sum())
@@ -126,7 +137,7 @@ def construction(console: Console, args: argparse.Namespace) -> dict[str, Any]:
             unmerged = integrate([sub_partition(codes, most, uniform(CODING)) for codes in data.blocks])
             before = normalized_cost(data, unmerged)
             for bits in args.bits:
-                encoded, seconds = made(data, bits, uniform(CODING))
+                encoded, seconds = encode(data, bits)
                 figures = {
                     "gaps_preserved": gaps_preserved(data, encoded),
                     "cost_unmerged": before,
@@ -153,7 +164,7 @@ def false_positives(console: Console, data: Data, args: argparse.Namespace) -> d
     count = len(data.blocks)
     kinds = {"existing": existing_ids, "absent": absent_ids, "ranges": short_ranges}
     queries = {name: make(data, args.queries, args.seed) for name, make in kinds.items()}
-    known = learned(existing_ids(data, TRAINING, args.seed + 1))
+    known = asked_by(existing_ids(data, TRAINING, args.seed + 1))
     table = Table(title=f"False positives, {count:,} partitions of clustered ids, equal bytes per partition")
     for heading in ("bits", "queries", "GRT", "GRT, no workload", "zone map", "range-set", "Bloom"):
         table.add_column(heading, justify="right")
@@ -161,8 +172,8 @@ def false_positives(console: Console, data: Data, args: argparse.Namespace) -> d
     for bits in args.bits:
         size = bits // 8
         synopses: dict[str, list[CodeSynopsis]] = {
-            "grt": [made(data, bits, known)[0]],
-            "grt_uniform": [made(data, bits, uniform(CODING))[0]],
+            "grt": [encode(data, bits, known)[0]],
+            "grt_uniform": [encode(data, bits)[0]],
             "zonemap": [],
             "rangeset": [],
             "bloom": [],
@@ -193,7 +204,7 @@ def budget(console: Console, args: argparse.Namespace, partitions: int) -> dict[
     found: dict[str, Any] = {}
     for data in every:
         train = existing_ids(data, TRAINING, args.seed + 1)
-        plan = spend([profile_of(data, train[: args.queries], learned(train))], total)
+        plan = spend([profile_of(data, train[: args.queries], learn_popularity(CODING, asked_by(train)))], total)
         held_out = profile_of(data, existing_ids(data, args.queries, args.seed + 2))
         (choice,) = plan.choices
         now = rate(held_out, *(part.synopsis for part in choice.parts))
@@ -217,7 +228,7 @@ def single_rates(plan: Plan, held_out: Profile) -> dict[str, float]:
 
 def probing(console: Console, data: Data, args: argparse.Namespace) -> dict[int, dict[str, float]]:
     """Milliseconds to ask all partitions, by their number: for one id, and for most of the domain."""
-    encoded, _ = made(data, HEADLINE_BITS, uniform(CODING))
+    encoded, _ = encode(data, HEADLINE_BITS)
     ranges = encoded.table.ranges
     wide = CodeRanges(ranges.lows[len(ranges) // 10 :][:1], ranges.highs[-(len(ranges) // 10) - 1 :][:1])
     asked = {"point": existing_ids(data, 1, args.seed)[0], "range": wide}

@@ -330,7 +330,7 @@ def test_what_one_knows_nothing_of_is_taken_from_the_other(counts: list[tuple[in
         return [each if tells else None for each, tells in zip(every, known, strict=True)]
 
     mine, theirs = sets(0), sets(1)
-    both = block_ranges(CODING, mine).completed(block_ranges(CODING, theirs))
+    both = block_ranges(CODING, mine).fill_unknown(block_ranges(CODING, theirs))
     unknown = np.zeros(len(counts), dtype=bool) if both.unknown is None else both.unknown
     for block, (one, other) in enumerate(zip(mine, theirs, strict=True)):
         expected = one if one is not None else other

@@ -2,7 +2,8 @@
 
 Start at :mod:`~sidestep.synopsis.skip`, which says what skipping is; :mod:`~sidestep.synopsis.catalog` has the protocol
 that every synopsis follows. Zone maps and partition values are in ``zones/``, union vectors in ``features/``. A column
-has the others by its :mod:`~sidestep.synopsis.recipe`, as :mod:`~sidestep.synopsis.build` makes them of a block.
+has the others, of the :mod:`~sidestep.synopsis.kinds` that there are, by its :mod:`~sidestep.synopsis.recipe`, as
+:mod:`~sidestep.synopsis.build` builds them of a block.
 """
 
 from sidestep.synopsis.attribution import Amount, Skip, explain_skips

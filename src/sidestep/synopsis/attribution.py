@@ -58,9 +58,9 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
 
     def add(condition: Formula, synopsis: str, mask: Mask, always: bool = True) -> None:
         nonlocal kept
-        beyond = _removed(catalog, kept, kept & mask)
+        beyond = _difference(catalog, kept, kept & mask)
         if always or beyond.blocks:
-            alone = _removed(catalog, everything, everything & mask)
+            alone = _difference(catalog, everything, everything & mask)
             reason = "" if alone.blocks else _why_nothing(condition)
             skips.append(Skip(condition, synopsis, alone, beyond, reason))
         kept = kept & mask
@@ -97,7 +97,7 @@ class _Contribution:
     def text(self, told: Collection[Formula] = ()) -> str:
         """Who answered; of a union vector, the features that were not told before."""
         named = [sql(feature) for feature in self.features if feature not in told] or [*map(sql, self.features)]
-        return f"{self.synopsis} ({_listed(named)})" if named else self.synopsis
+        return f"{self.synopsis} ({_name_few(named)})" if named else self.synopsis
 
 
 def _answer(catalog: Catalog, synopsis: Synopsis, formula: Formula) -> _Contribution | None:
@@ -126,9 +126,9 @@ def _part_of(atom: Atom, answers: list[_Contribution]) -> bool:
     return any(names_in(atom) <= names_in(feature) for feature in features)
 
 
-def _listed(texts: list[str]) -> str:
+def _name_few(texts: list[str]) -> str:
     """
-    >>> _listed(["a = 1", "b = 2", "c = 3", "d = 4"]), _listed(["x" * 90])[-8:]
+    >>> _name_few(["a = 1", "b = 2", "c = 3", "d = 4"]), _name_few(["x" * 90])[-8:]
     ('a = 1; b = 2; 2 more', 'xxxxxxx…')
     """
     shown = texts if len(texts) <= _MOST_NAMED + 1 else texts[:_MOST_NAMED]
@@ -136,7 +136,7 @@ def _listed(texts: list[str]) -> str:
     return "; ".join([*short, *([f"{len(texts) - len(shown)} more"] if len(shown) < len(texts) else [])])
 
 
-def _removed(catalog: Catalog, before: Mask, after: Mask) -> Amount:
+def _difference(catalog: Catalog, before: Mask, after: Mask) -> Amount:
     gone = before & ~after
     files = int(catalog.files_kept(before).sum() - catalog.files_kept(after).sum())
     return Amount(int(gone.sum()), files, int(catalog.rows[gone].sum()), int(catalog.bytes[gone].sum()))

@@ -66,7 +66,7 @@ class BuildPlan:
         """The same for blocks of one partition."""
         return replace(self, partition=partition)
 
-    def shared(self, column: str) -> SharedTable:
+    def shared_table(self, column: str) -> SharedTable:
         """What the blocks of a column share."""
         known = self._popularity.setdefault(column, {})
         return SharedTable(self.tables.get(column), self.asked.get(column, ()), self.partitions, known)
@@ -76,7 +76,7 @@ class BuildPlan:
         as_parts = column not in self.tables
         names: dict[str, pa.DataType] = {}
         for key, _ in self.recipe(column, type).widest.sizes:
-            names |= self.kinds[key].stored(column, type, as_parts=as_parts)
+            names |= self.kinds[key].stored_columns(column, type, as_parts=as_parts)
         return names
 
 
@@ -121,7 +121,7 @@ def _block_values(
         values = values.unique()  # bytes are slow to code
     coding = Coding(type, shared_prefix(values) if of_bytes else b"")
     codes = codes_of(values, coding)
-    return None if codes is None else BlockValues(values, coding, codes, plan.shared(column))
+    return None if codes is None else BlockValues(values, coding, codes, plan.shared_table(column))
 
 
 def index_columns(

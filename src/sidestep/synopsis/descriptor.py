@@ -144,7 +144,7 @@ class SynopsisKind(Generic[Held]):
     def __str__(self) -> str:
         return self.title
 
-    def stored(self, column: str, type: DataType, *, as_parts: bool = False) -> dict[str, pa.DataType]:
+    def stored_columns(self, column: str, type: DataType, *, as_parts: bool = False) -> dict[str, pa.DataType]:
         """The index columns of one table column with their types; ``as_parts`` where its table is still to be made."""
         columns, of_bytes = self.columns, self.columns_of_bytes
         if as_parts and self.tables is not None:

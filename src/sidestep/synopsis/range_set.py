@@ -34,7 +34,7 @@ from sidestep.predicate.types import DataType
 from sidestep.synopsis.answer import ByColumn
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind
 from sidestep.synopsis.grt.table import GlobalRangeTable
-from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, BlockRanges, from_column, most_separated
+from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, BlockRanges, from_column, reduce_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges, end_to_end
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.zones.column_zones import ArrowColumn
@@ -51,13 +51,13 @@ class RangeSets(ByColumn[BlockRanges]):
 def range_set(coding: Coding, codes: Codes, most: int) -> CodeRanges:
     """The range-set of one block's codes, which may come in any order and with repeats."""
     ordered = np.sort(codes)
-    _, lows, highs = most_separated(coding, np.array([0, len(ordered)]), ordered, ordered, most)
+    _, lows, highs = reduce_ranges(coding, np.array([0, len(ordered)]), ordered, ordered, most)
     return CodeRanges(lows, highs)
 
 
 def compact(coding: Coding, ranges: CodeRanges, most: int) -> CodeRanges:
     """The ranges reduced to ``most`` by closing the narrowest gaps."""
-    _, lows, highs = most_separated(coding, np.array([0, len(ranges)]), ranges.lows, ranges.highs, most)
+    _, lows, highs = reduce_ranges(coding, np.array([0, len(ranges)]), ranges.lows, ranges.highs, most)
     return CodeRanges(lows, highs)
 
 
@@ -88,7 +88,7 @@ def grow(ranges: BlockRanges, block_of_value: npt.NDArray[np.integer], codes: Co
     begins = np.zeros(ranges.blocks + 1, dtype=np.int64)
     np.cumsum(np.bincount(blocks[new], minlength=ranges.blocks), out=begins[1:])
     return BlockRanges(
-        ranges.coding, *most_separated(ranges.coding, begins, lows[new], highs[new], most), ranges.unknown
+        ranges.coding, *reduce_ranges(ranges.coding, begins, lows[new], highs[new], most), ranges.unknown
     )
 
 

@@ -70,7 +70,7 @@ import numpy as np
 from sidestep.predicate.formula import All, Any, Formula, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.catalog import Catalog, Synopsis
-from sidestep.synopsis.features.branches import branches, divided
+from sidestep.synopsis.features.branches import branches, divide
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Mask
 
@@ -139,7 +139,7 @@ class _Skipping:
             case Within(_, ranges) if ranges.is_empty:
                 kept = np.zeros_like(kept)  # no value is in it, whatever is known of a block
             case Within():
-                parts = divided(self.vectors, formula, max(budget, _LEAST_PARTS)) if budget else ()
+                parts = divide(self.vectors, formula, max(budget, _LEAST_PARTS)) if budget else ()
                 if len(parts) < 2 and answered > 1:
                     parts = _range_by_range(formula, self.catalog.blocks)
                 if len(parts) > 1:

@@ -17,7 +17,7 @@ from sidestep.advisor.synopses.candidates import (
     Profile,
     Share,
     candidates,
-    grouped,
+    group_profiles,
     zone_map,
 )
 from sidestep.errors import SidestepError
@@ -212,7 +212,7 @@ def two_groups(seed: int, size: int = 20) -> list[Profile]:
     """A column whose blocks are of two kinds, with the candidates that both share."""
     one, two = clustered(seed, size, 15, 3), gapped(seed, size)
     whole = profile("id", [*one.blocks, *two.blocks], [*one.queries, *two.queries])
-    return grouped(
+    return group_profiles(
         whole,
         [
             Share("clustered", np.arange(size), size, whole.weights),

@@ -377,3 +377,36 @@ def test_partition_columns_have_no_synopses(tmp_path: Path) -> None:
     assert kept(index, "x", LONG, 5) == [False]
     again = update_index(read_snapshot(tmp_path), {"x": LONG, "p": INTEGER})
     assert again.names == index.names
+
+
+class TestAnIndexOfTheVersionBefore:
+    """Written before kinds had descriptors; its README tells what of."""
+
+    FOLDER = Path(__file__).parent / "before"
+    RECIPE = Recipe(range_set=3, gap_histogram=3, bloom=256, grt=32)
+
+    def test_its_recipes_and_blocks_are_read(self):
+        index = open_index(self.FOLDER)
+        assert index.problems == ()
+        assert index.recipes == {"x": self.RECIPE, "s": self.RECIPE}
+        assert {(held.column, held.kind): held.blocks for held in index.held_synopses()} == {
+            ("x", "range_set"): 5,
+            ("x", "gap_histogram"): 5,
+            ("x", "bloom"): 5,
+            ("x", "grt"): 5,
+            ("s", "range_set"): 6,
+            ("s", "gap_histogram"): 6,
+            ("s", "bloom"): 6,
+            ("s", "grt"): 6,
+        }
+        assert index.covered({"x": LONG, "s": STRING}, index.recipes).all(), "nothing has to be indexed again"
+
+    @pytest.mark.parametrize(
+        ("id", "files"), [(5, [0]), (1003, [1]), (50_000, [1]), (100_007, [2]), (55, []), (777, [])]
+    )
+    def test_it_skips_as_it_did(self, id: int, files: list[int]):
+        index = open_index(self.FOLDER)
+        by_id = kept_blocks(index.catalog({"x": LONG}), normalize(compare(column("x", LONG), "=", id)))
+        assert np.flatnonzero(by_id).tolist() == [*files, 5], "the last has an x that is no number"
+        text = normalize(compare(column("s", STRING), "=", f"https://e/{id:09d}"))
+        assert np.flatnonzero(kept_blocks(index.catalog({"s": STRING}), text)).tolist() == files

@@ -27,7 +27,7 @@ from sidestep.predicate import (
 )
 from sidestep.synopsis import UnionVectors, explain_skips, kept_blocks
 from sidestep.synopsis.features import union_vectors as union
-from sidestep.synopsis.features.branches import branches, divided
+from sidestep.synopsis.features.branches import branches, divide
 from tests.synopsis.tables import Blocks, catalog_of, zone_maps_of
 from tests.synopsis.vectors import vectors_of
 from tests.work import counted_work
@@ -198,7 +198,7 @@ def test_a_long_list_is_divided_by_features_and_not_by_values() -> None:
     vectors = vectors_of([between(size, 0, 500), between(size, 501, 2_000)], blocks)
     assert kept(vectors, one_of(size, list(range(0, 400, 2)))) == [False, True]
     assert kept(vectors, one_of(size, list(range(0, 1_600, 2)))) == [True, True]
-    (only,) = divided([vectors], normalize(one_of(size, [7, 9])), 64)  # type: ignore[arg-type]
+    (only,) = divide([vectors], normalize(one_of(size, [7, 9])), 64)  # type: ignore[arg-type]
     assert only == normalize(one_of(size, [7, 9]))
 
 

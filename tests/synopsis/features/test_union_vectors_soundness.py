@@ -24,7 +24,7 @@ from sidestep.predicate import (
 from sidestep.predicate.formula import All, Within
 from sidestep.predicate.oracle import Row, evaluate, holds
 from sidestep.synopsis import Mask, explain_skips, kept_blocks
-from sidestep.synopsis.features.branches import branches, divided
+from sidestep.synopsis.features.branches import branches, divide
 from tests.strategies import COLUMNS as EVERY_COLUMN
 from tests.strategies import predicates as any_predicates
 from tests.strategies import rows_around
@@ -173,7 +173,7 @@ def test_branches_miss_no_row(case) -> None:
             case All():
                 apart = branches([vectors], part, 64)
             case Within():
-                apart = divided([vectors], part, 64)
+                apart = divide([vectors], part, 64)
             case _:
                 continue
         assert len(apart) <= 64

@@ -16,7 +16,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.grt import merge as grtmerge
-from sidestep.synopsis.grt.merge import Users, integrate, merge, places, sub_partition, used, users
+from sidestep.synopsis.grt.merge import Users, integrate, merge, places, ranges_meeting, sub_partition, users
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes, integer_values
@@ -127,8 +127,10 @@ def test_example_42_the_extra_cost_of_a_merge():
 def test_the_cost_is_equation_3(partitions: list[set[int]], most: int, known: Popularity):
     held = [codes(*sorted(values)) for values in partitions]
     mutual = integrate([sub_partition(each, 3, known) for each in held])
-    found = merge(mutual, users(len(mutual), [used(mutual, CodeRanges(c, c)) for c in held]), [most], known)[0]
-    used_by = users(len(found), [used(found, CodeRanges(c, c)) for c in held])
+    found = merge(mutual, users(len(mutual), [ranges_meeting(mutual, CodeRanges(c, c)) for c in held]), [most], known)[
+        0
+    ]
+    used_by = users(len(found), [ranges_meeting(found, CodeRanges(c, c)) for c in held])
     own = sum(float(known.of(each, each).sum()) for each in held)
     direct = sum(
         enclosed([r for r in pairs(found) if any(r[0] <= v <= r[1] for v in values)], values, known)
@@ -157,13 +159,15 @@ def test_greedy_merging_comes_close_to_the_best():
     for _ in range(60):
         held = [integer_codes(np.unique(rng.integers(0, 200, rng.integers(2, 8)))) for _ in range(4)]
         mutual = integrate([sub_partition(each, 3, UNIFORM) for each in held])
-        used_by = users(len(mutual), [used(mutual, CodeRanges(each, each)) for each in held])
+        used_by = users(len(mutual), [ranges_meeting(mutual, CodeRanges(each, each)) for each in held])
         kept = [i for i, each in enumerate(used_by) if each]
         mutual = CodeRanges(mutual.lows[kept], mutual.highs[kept])
         used_by = [used_by[i] for i in kept]
         for most in (2, 4):
             (found,) = merge(mutual, used_by, [most], UNIFORM)
-            now = cost(found, users(len(found), [used(found, CodeRanges(each, each)) for each in held]), UNIFORM)
+            now = cost(
+                found, users(len(found), [ranges_meeting(found, CodeRanges(each, each)) for each in held]), UNIFORM
+            )
             best = best_merge(mutual, used_by, most, UNIFORM)
             assert now >= best - 1e-6
             ratios.append(now / best)
@@ -187,9 +191,9 @@ def test_places_and_uses():
     found = ranges((1, 4), (8, 9))
     assert places(found, codes(0, 1, 4, 5, 8, 10)).tolist() == [-1, 0, 0, -1, 1, -1]
     assert places(ranges(), codes(1)).tolist() == [-1]
-    assert used(found, ranges((4, 8))).tolist() == [0, 1]
-    assert used(found, ranges((5, 7))).tolist() == []
-    assert used(found, ranges()).tolist() == []
+    assert ranges_meeting(found, ranges((4, 8))).tolist() == [0, 1]
+    assert ranges_meeting(found, ranges((5, 7))).tolist() == []
+    assert ranges_meeting(found, ranges()).tolist() == []
 
 
 def test_many_partitions_share_bits_while_ranges_are_merged(monkeypatch):

@@ -78,7 +78,7 @@ class Profile:
     of_blocks: int = 0
     """How many blocks those here stand for, if they are a sample: what a synopsis costs is counted for all of them."""
     made: Sequence[Candidate] | None = field(default=None, repr=False)
-    """What can be tried, if that was made before, of all groups of the column together (:func:`grouped`)."""
+    """What can be tried, if that was made before, of all groups of the column together (:func:`group_profiles`)."""
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.blocks) or len(self.weights) != len(self.queries):
@@ -244,7 +244,7 @@ class Share:
     """How often each of the profile's queries is asked of these blocks."""
 
 
-def grouped(whole: Profile, shares: Sequence[Share], budget: int) -> list[Profile]:
+def group_profiles(whole: Profile, shares: Sequence[Share], budget: int) -> list[Profile]:
     """A column's profile for each group of its blocks.
 
     Every block belongs to one. Candidates are made once, of all blocks: they are the same for a block whatever its

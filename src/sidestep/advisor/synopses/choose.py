@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sidestep.advisor.synopses.budget import Choice, bound_over, spend, thrifty
-from sidestep.advisor.synopses.candidates import Profile, Share, grouped, zone_map
+from sidestep.advisor.synopses.candidates import Profile, Share, group_profiles, zone_map
 from sidestep.advisor.synopses.defaults import LEAST_GAPS, default_recipe, gap_share, key_like
 from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, known_sets, usual_queries
@@ -144,7 +144,9 @@ def _budgeted(
     elif not any(asked.scans(name) for name in tried):
         notes.append("No query of the log filters these columns, so there is nothing that a synopsis could save.")
     if groups:
-        shared = [each for profile in wanting for each in grouped(profile, _shares(profile, groups, asked), budget)]
+        shared = [
+            each for profile in wanting for each in group_profiles(profile, _shares(profile, groups, asked), budget)
+        ]
         plan = spend(shared, budget)
         notes += _too_small(shared, budget)
     else:

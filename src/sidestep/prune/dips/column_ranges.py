@@ -114,7 +114,7 @@ def _merge_sources(catalog: Catalog, column: Column) -> ColumnRanges | None:
         return None
     ranges = sources[0]
     for other in sources[1:]:
-        ranges = ranges.completed(other)
+        ranges = ranges.fill_unknown(other)
     may_be_null = np.ones(catalog.blocks, dtype=np.bool_)
     for synopsis in catalog.synopses:
         mask = kept_by(synopsis, Null(column))

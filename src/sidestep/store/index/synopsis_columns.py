@@ -89,7 +89,7 @@ class SynopsisReader:
         if not self._named(name, type, kind):
             return None
         recipe = self.recipes[name].only(kind)
-        wanted = kind.stored(name, type)
+        wanted = kind.stored_columns(name, type)
         lead = next(iter(wanted))
         holders: list[int] = []
         parts: dict[str, list[pa.Array]] = {column: [] for column in wanted}
@@ -171,7 +171,7 @@ class SynopsisReader:
         return tuple(held)
 
     def _bytes(self, name: str, type: DataType, kind: SynopsisKind[Any], arrays: Mapping[str, pa.Array]) -> int:
-        wanted = set(kind.stored(name, type))
+        wanted = set(kind.stored_columns(name, type))
         total = 0
         for file in self.files:
             metadata = file.reader.metadata

@@ -119,7 +119,7 @@ def block_summaries(
 
 
 def _table_of(
-    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, making: BuildPlan
+    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, plan: BuildPlan
 ) -> pa.Table:
     footer = parquet.metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
@@ -139,19 +139,19 @@ def _table_of(
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
     scan = Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
-    partition, making = {name for name, _ in file.partition}, making.at(file.partition)
+    partition, plan = {name for name, _ in file.partition}, plan.at(file.partition)
     for column, type in columns.items():
         if column in partition:
             continue  # Spark takes the folder's value, whatever the file says
         zone_columns = zone_map_columns(column, type)
         if not zone_columns:
             continue
-        summaries, synopses = scan.column(column, type, making)
+        summaries, synopses = scan.column(column, type, plan)
         for name, arrow in zone_columns.items():
             part = name.partition(":")[0]
             fields.append(pa.field(name, arrow))
             arrays.append(pa.array([getattr(summary, part) for summary in summaries], arrow))
-        for name, array in index_columns(column, type, synopses, making).items():
+        for name, array in index_columns(column, type, synopses, plan).items():
             fields.append(pa.field(name, array.type))
             arrays.append(array)
     if BLOCK in scan.leaves and BLOCK not in partition:

@@ -20,7 +20,7 @@ _MOST_LISTED = 1_000
 """A pattern divides sets of up to so many values."""
 
 
-def divided(vectors: Sequence[UnionVectors], atom: Within, most: int) -> tuple[Formula, ...]:
+def divide(vectors: Sequence[UnionVectors], atom: Within, most: int) -> tuple[Formula, ...]:
     """The ranges of one column cut where features begin and end, into at most so many parts.
 
     Each part lies inside or outside of what a feature says, so that it is all or nothing for that feature. Parts are
@@ -31,10 +31,10 @@ def divided(vectors: Sequence[UnionVectors], atom: Within, most: int) -> tuple[F
     >>> size = column("size", INTEGER)
     >>> features = tuple(normalize(compare(size, "=", value)) for value in (3, 9, 30))
     >>> vectors = UnionVectors(features, np.zeros((1, 1), dtype=np.uint64), np.ones(1, dtype=bool))
-    >>> [sql(part) for part in divided([vectors], normalize(one_of(size, [3, 4, 9, 12])), 64)]
+    >>> [sql(part) for part in divide([vectors], normalize(one_of(size, [3, 4, 9, 12])), 64)]
     ['size = 3', 'size = 9', 'size IN (4, 12)']
     """
-    return _divided(atom, _statements(vectors, atom), most)
+    return _divide(atom, _statements(vectors, atom), most)
 
 
 def branches(vectors: Sequence[UnionVectors], formula: All, most: int) -> tuple[Formula, ...]:
@@ -53,7 +53,7 @@ def branches(vectors: Sequence[UnionVectors], formula: All, most: int) -> tuple[
         joint = [_spanning(each, of_child[at], around, every) for each in vectors]
         if not any(joint):
             continue
-        ways = child.children if isinstance(child, Any) else _divided(child, _statements(vectors, child, joint), most)
+        ways = child.children if isinstance(child, Any) else _divide(child, _statements(vectors, child, joint), most)
         if 1 < len(ways) <= most and not 0 < len(best) <= len(ways):
             others = formula.children[:at] + formula.children[at + 1 :]
             best = tuple(all_of([way, *others]) for way in ways)
@@ -79,7 +79,7 @@ def _statements(
                 yield statement
 
 
-def _divided(atom: Within, statements: Iterable[Statement], most: int) -> tuple[Formula, ...]:
+def _divide(atom: Within, statements: Iterable[Statement], most: int) -> tuple[Formula, ...]:
     parts = [atom.ranges]
     for statement in statements:
         cut = [piece for part in parts for piece in _pieces(part, statement.says)]

@@ -59,10 +59,10 @@ class Subsumption:
         holding: set[int] = set()
         for names, parts in self.groups:
             if names <= mentioned or any(isinstance(part, Any) for _, part in parts):
-                holding |= self._implied(_about(names, said), names, parts)
+                holding |= self._implications(_about(names, said), names, parts)
         return tuple(sorted(feature for feature, parts in self.features if holding.issuperset(parts)))
 
-    def _implied(self, said: Formula | None, names: Names, parts: list[tuple[int, Formula]]) -> frozenset[int]:
+    def _implications(self, said: Formula | None, names: Names, parts: list[tuple[int, Formula]]) -> frozenset[int]:
         if said is None:
             return frozenset()
         key = (said, names)

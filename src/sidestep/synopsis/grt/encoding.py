@@ -28,9 +28,9 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.answer import Answer, ByColumn
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, Tables
-from sidestep.synopsis.grt.merge import cut, integrate, merge, sub_partition, used, users
+from sidestep.synopsis.grt.merge import cut, integrate, merge, ranges_meeting, sub_partition, users
 from sidestep.synopsis.grt.popularity import Popularity, learn_popularity, uniform
-from sidestep.synopsis.grt.table import GlobalRangeTable, Words
+from sidestep.synopsis.grt.table import BitWords, GlobalRangeTable
 from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined
 from sidestep.synopsis.values.codes import Codes, Coding, codes_of, concatenate_bytes
@@ -54,7 +54,7 @@ class BlockBits:
     """The bits of all blocks in one column, word by word: ``words[i]`` is word i of every block."""
 
     table: GlobalRangeTable
-    words: Words
+    words: BitWords
     unknown: Mask | None = None
     """The blocks that have no bits of this table, and none set; None if there are none."""
 
@@ -125,7 +125,7 @@ def global_ranges(
         raise SidestepError("A global range table has at least 2 bits: one range, and one for all outside of it.")
     mutual = integrate(_together(partitions, popularity))
     values = partitions if held is None else [CodeRanges(codes, codes) for codes in held]
-    used_by = users(len(mutual), [used(mutual, each) for each in values])
+    used_by = users(len(mutual), [ranges_meeting(mutual, each) for each in values])
     merged = merge(mutual, used_by, [size - 1 for size in sizes], popularity)
     return [GlobalRangeTable(popularity.coding, ranges) for ranges in merged]
 

@@ -1,6 +1,7 @@
-"""Ranges for a global range table: each partition's own, and the list that all share (GRT, 4.1 and 4.2.1).
+"""The ranges of a global range table: each partition's own, the list that all share, and that list merged (GRT, 4).
 
-Merging the ranges of a global range table down to as many as there are bits (GRT, 4.2.2).
+Each partition is cut at its most popular gaps (4.1), all together become one list of mutually exclusive ranges (4.2.1),
+and that is merged down to as many as there are bits (4.2.2).
 
 The cost of a table (equation 3) is, over ranges and the partitions that use them, the popularity of what the range
 takes in and the partition does not hold. All values of a partition lie in ranges it uses, so the cost is
@@ -101,7 +102,7 @@ def places(ranges: CodeRanges, codes: Codes) -> npt.NDArray[np.int64]:
     return np.where(inside, at, -1)
 
 
-def used(ranges: CodeRanges, held: CodeRanges) -> npt.NDArray[np.int64]:
+def ranges_meeting(ranges: CodeRanges, held: CodeRanges) -> npt.NDArray[np.int64]:
     """The ranges that meet what a partition holds; its values are ranges of one each."""
     first = np.searchsorted(ranges.highs, held.lows, side="left")
     last = np.searchsorted(ranges.lows, held.highs, side="right")

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import parse_type
-from sidestep.synopsis.grt.merge import places, used
+from sidestep.synopsis.grt.merge import places, ranges_meeting
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 
-Words = npt.NDArray[np.uint64]
+BitWords = npt.NDArray[np.uint64]
 
 WORD = 64
 
@@ -50,19 +50,21 @@ class GlobalRangeTable:
     def words(self) -> int:
         return -(-self.bits // WORD)
 
-    def encode(self, codes: Codes) -> Words:
+    def encode(self, codes: Codes) -> BitWords:
         """The bits of a block that holds these codes."""
         return self._pack(places(self.ranges, codes))
 
-    def encode_ranges(self, held: CodeRanges) -> Words:
+    def encode_ranges(self, held: CodeRanges) -> BitWords:
         """The bits of a block that may hold anything in these ranges: what is known when its values are not at hand."""
-        return self._pack(np.append(used(self.ranges, held), [] if self._covered(held) else [-1]).astype(np.int64))
+        return self._pack(
+            np.append(ranges_meeting(self.ranges, held), [] if self._covered(held) else [-1]).astype(np.int64)
+        )
 
-    def query(self, wanted: CodeRanges) -> Words:
+    def query(self, wanted: CodeRanges) -> BitWords:
         """The bits of a query for anything in these ranges, worked out once for all blocks."""
         return self.encode_ranges(wanted)
 
-    def _pack(self, bits: npt.NDArray[np.int64]) -> Words:
+    def _pack(self, bits: npt.NDArray[np.int64]) -> BitWords:
         """Bits as words; -1 is the last bit, outside."""
         flags = np.zeros(self.words * WORD, dtype=np.bool_)
         flags[np.where(bits < 0, len(self.ranges), bits)] = True
@@ -113,7 +115,7 @@ class GlobalRangeTable:
         return self.ranges.lows.nbytes + self.ranges.highs.nbytes
 
 
-def encode_blocks(table: GlobalRangeTable, blocks: Iterable[Codes]) -> Words:
+def encode_blocks(table: GlobalRangeTable, blocks: Iterable[Codes]) -> BitWords:
     """The bits of many blocks, word by word: one row per word, one column per block."""
     rows = [table.encode(codes) for codes in blocks]
     stacked = np.stack(rows) if rows else np.zeros((0, table.words), dtype=np.uint64)

@@ -82,7 +82,7 @@ class BlockRanges:
         part = slice(int(self.begins[block]), int(self.begins[block + 1]))
         return CodeRanges(self.lows[part], self.highs[part])
 
-    def completed(self, other: BlockRanges) -> BlockRanges:
+    def fill_unknown(self, other: BlockRanges) -> BlockRanges:
         """The same, with what ``other`` knows of blocks that are unknown here, if both speak in one coding."""
         if self.unknown is None or self.coding != other.coding:
             return self
@@ -105,7 +105,7 @@ class BlockRanges:
         count = int(self.unknown.sum())
         begins = np.concatenate([[0], np.cumsum(self.unknown)])
         everything = BlockRanges(self.coding, begins, np.full(count, LEAST), np.full(count, GREATEST))
-        return self.completed(everything)
+        return self.fill_unknown(everything)
 
     def held_codes(self, among: Mask) -> tuple[Coding, Codes]:
         """The ends of these blocks' ranges: each is a value that its block holds, or was rounded outwards from one."""
@@ -133,7 +133,7 @@ def block_ranges(coding: Coding, sets: Sequence[CodeRanges | None]) -> BlockRang
     )
 
 
-def most_separated(
+def reduce_ranges(
     coding: Coding, begins: Positions, lows: Codes, highs: Codes, most: int
 ) -> tuple[Positions, Codes, Codes]:
     """Each block's ascending ranges reduced to ``most``, those with the least between them grown together.
@@ -198,7 +198,7 @@ def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | Non
     shifts = np.array([8 * min(len(each), WIDTH) for each in removed], dtype=np.uint64)
     lows, highs = _rebase(lows, highs, *(np.repeat(each, np.diff(begins)) for each in (bases, shifts)))
     coding = Coding(coding.type, shared)
-    return BlockRanges(coding, *most_separated(coding, begins, lows, highs, max(1, len(lows))), unknown)
+    return BlockRanges(coding, *reduce_ranges(coding, begins, lows, highs, max(1, len(lows))), unknown)
 
 
 def _rebase(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Codes, Codes]:

@@ -15,7 +15,7 @@ string, binary                      ``BYTES``            ``binary`` (UTF-8: byte
 In each form an open end can be turned into a closed one (the next integer, the next double, the next unscaled value),
 except for bytes, which keep theirs.
 
-Shortening a byte string outwards, so that what is left still bounds it.
+Long byte strings are shortened outwards (:func:`round_down`, :func:`round_up`), so that what is left still bounds them.
 """
 
 from __future__ import annotations

@@ -193,18 +193,18 @@ def bounds_of(type: DataType, lower: pa.Array, upper: pa.Array) -> Bounds | None
     """The bounds in index columns of the stored type, with NULL for an unbounded end."""
     match stored_form(type):
         case Form.INTEGER:
-            return NumberBounds(_filled(lower, INT64_MIN, np.int64), _filled(upper, INT64_MAX, np.int64))
+            return NumberBounds(_fill(lower, INT64_MIN, np.int64), _fill(upper, INT64_MAX, np.int64))
         case Form.FLOAT:
-            return NumberBounds(_filled(lower, -np.inf, np.float64), _filled(upper, np.inf, np.float64))
+            return NumberBounds(_fill(lower, -np.inf, np.float64), _fill(upper, np.inf, np.float64))
         case Form.WIDE:
-            return _ranked(_wide_keys(lower), _wide_keys(upper), Form.WIDE)
+            return _rank(_wide_keys(lower), _wide_keys(upper), Form.WIDE)
         case Form.BYTES:
-            return _ranked(_shortened(lower, upward=False), _shortened(upper, upward=True), Form.BYTES)
+            return _rank(_shorten(lower, upward=False), _shorten(upper, upward=True), Form.BYTES)
         case None:
             return None
 
 
-def _filled(array: pa.Array, missing: float, dtype: type[np.int64 | np.float64]) -> Ends:
+def _fill(array: pa.Array, missing: float, dtype: type[np.int64 | np.float64]) -> Ends:
     return np.ascontiguousarray(
         pc.fill_null(array, pa.scalar(missing, array.type)).to_numpy(zero_copy_only=False), dtype
     )
@@ -222,7 +222,7 @@ def _wide_keys(array: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), fixed.cast(pa.binary()), pa.scalar(None, pa.binary()))
 
 
-def _shortened(array: pa.Array, *, upward: bool) -> pa.Array:
+def _shorten(array: pa.Array, *, upward: bool) -> pa.Array:
     longest = pc.max(pc.binary_length(array)).as_py()
     if longest is None or longest <= _LONGEST:
         return array
@@ -230,7 +230,7 @@ def _shortened(array: pa.Array, *, upward: bool) -> pa.Array:
     return pa.array([None if v is None else cut(v, _LONGEST) for v in array.to_pylist()], pa.binary())
 
 
-def _ranked(lower: pa.Array, upper: pa.Array, form: Form) -> RankedBounds:
+def _rank(lower: pa.Array, upper: pa.Array, form: Form) -> RankedBounds:
     blocks = len(lower)
     encoded = pa.concat_arrays([lower, upper]).dictionary_encode()
     values: list[bytes] = encoded.dictionary.to_pylist()
@@ -238,7 +238,7 @@ def _ranked(lower: pa.Array, upper: pa.Array, form: Form) -> RankedBounds:
     order = np.argsort(keys)
     ranks = np.empty(len(values) + 1, dtype=np.int32)
     ranks[order] = np.arange(len(values), dtype=np.int32)
-    codes = _filled(encoded.indices.cast(pa.int64()), len(values), np.int64).astype(np.intp)
+    codes = _fill(encoded.indices.cast(pa.int64()), len(values), np.int64).astype(np.intp)
     ranks[len(values)] = -1
     below = ranks[codes[:blocks]]
     ranks[len(values)] = len(values)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind
 from sidestep.synopsis.answer import Answer
-from sidestep.synopsis.values.forms import Ends, Form, Mask, if_any
+from sidestep.synopsis.values.forms import Ends, Form, Mask
 from sidestep.synopsis.zones.bounds import NumberBounds, RankedBounds
 from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, UNKNOWN, ColumnZones
 
@@ -28,11 +28,12 @@ def compare_zones(left: ColumnZones, op: str, right: ColumnZones) -> Answer:
     NaN equals itself and is above every number, as in Spark. The two values of a row are treated as independent, which
     can only keep more. A block is unknown if one side is, unless the other side is NULL throughout: that alone decides.
     """
-    return Answer(_may_compare(left, op, right), if_any(_unknown_beside(left, right) | _unknown_beside(right, left)))
-
-
-def _unknown_beside(one: ColumnZones, other: ColumnZones) -> Mask:
-    return one.has(UNKNOWN) & other.has(MAY_HAVE_VALUE | MAY_BE_NAN | UNKNOWN)
+    unknown = None
+    for one, other in ((left, right), (right, left)):
+        if one.unknown is not None:
+            undecided = one.unknown & other.has(MAY_HAVE_VALUE | MAY_BE_NAN | UNKNOWN)
+            unknown = undecided if unknown is None else unknown | undecided
+    return Answer(_may_compare(left, op, right), unknown)
 
 
 def _may_compare(left: ColumnZones, op: str, right: ColumnZones) -> Mask:
