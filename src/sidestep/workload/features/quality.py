@@ -11,7 +11,6 @@ from sidestep.workload.canonical import formula_of
 from sidestep.workload.features.augment import Bits, subsumption_matrix
 from sidestep.workload.features.extract import AugmentedWorkload
 from sidestep.workload.features.feature_set import Feature
-from sidestep.workload.features.selection import time_windows
 from sidestep.workload.table import ScanRun, TableWorkload
 
 WINDOWS = 5
@@ -65,7 +64,7 @@ def stability(augmented: AugmentedWorkload, windows: int = WINDOWS) -> Curve:
     scans = [scan for scan in augmented.workload.scans if uses[:, scan.filter].any()] if len(uses) else []
     grid = np.linspace(0, 1, 51)
     curves = [
-        _share_seen(window, uses, grid) for window in time_windows(scans, max(1, min(windows, len(scans)))) if window
+        _share_seen(window, uses, grid) for window in equal_windows(scans, max(1, min(windows, len(scans)))) if window
     ]
     heights = np.mean(curves, axis=0) if curves else np.zeros(0)
     points = tuple((float(x), float(y)) for x, y in zip(grid, heights, strict=False))
@@ -94,6 +93,27 @@ def coverage(workload: TableWorkload, features: Sequence[Feature]) -> Curve:
         covered |= row
         points.append((float(number), int(weights[covered].sum()) / total if total else 0.0))
     return Curve("coverage", "features", "share of queries subsumed", tuple(points))
+
+
+def equal_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
+    """The runs in ``count`` windows of equal weight, in the order of time; one that reaches over an edge is cut there.
+
+    >>> equal_windows([ScanRun(0, 3), ScanRun(1, 1)], 2)
+    [[ScanRun(filter=0, weight=2)], [ScanRun(filter=0, weight=1), ScanRun(filter=1, weight=1)]]
+    """
+    total = sum(run.weight for run in runs)
+    windows: list[list[ScanRun]] = [[] for _ in range(count)]
+    passed = 0
+    for run in runs:
+        left = run.weight
+        while left:
+            window = min(passed * count // total, count - 1)
+            edge = -(-total * (window + 1) // count)
+            taken = left if window == count - 1 else min(left, edge - passed)
+            windows[window].append(ScanRun(run.filter, taken))
+            left -= taken
+            passed += taken
+    return windows
 
 
 def _share_seen(
