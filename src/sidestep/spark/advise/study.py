@@ -16,10 +16,10 @@ from sidestep.advisor.layouts.choose import (
     UNITS,
     LayoutChoice,
     Study,
-    chosen_by,
-    times_filtered,
+    choose_from_study,
+    time_columns,
 )
-from sidestep.advisor.layouts.sample import SEED, Drawn, ranks, sample_of
+from sidestep.advisor.layouts.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
@@ -55,7 +55,7 @@ def draw(
     partition_columns: Sequence[str] = (),
     buckets: Mapping[str, str] | None = None,
     sample_rows: int = 200_000,
-) -> Drawn:
+) -> DrawnSample:
     """About so many rows, the same ones each time; ``types`` names the columns, ``buckets`` expressions for some.
 
     Predicates are evaluated by Spark, opaque ones too, and only those that read back as what they say.
@@ -85,7 +85,7 @@ def draw(
     for number, name in enumerate(checked.words):
         vectors[:, number] = table[name].to_numpy().view(np.uint64)
     bits = unpack(vectors, len(used))
-    return Drawn(
+    return DrawnSample(
         sample,
         {item: np.ascontiguousarray(bits[:, at]) for at, item in enumerate(used)},
         ranks(table[FILE_PATH])[1].clip(0),
@@ -137,7 +137,7 @@ def choose_layout(
         unit_rows=unit_rows,
         partition_columns=partition_columns,
     )
-    return chosen_by(study, num_features=num_features, order=order).layout
+    return choose_from_study(study, num_features=num_features, order=order).layout
 
 
 def study_of(
@@ -160,7 +160,7 @@ def study_of(
     augmented = augment(of_log)
     sets = candidate_sets(augmented)
     least = min_size if min_size is not None else LayoutSpec().min_size
-    times = times_filtered(of_log, types)
+    times = time_columns(of_log, types)
     total, by = _counted(rows, times, least, by)
     items = sorted({item for one in sets for item in one.items})
     filtered = {column.name for item in of_log.items for column in item.columns}
