@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sidestep.workload.canonical import formula_of
 from sidestep.workload.features.augment import Bits, subsumption_matrix
@@ -63,9 +64,8 @@ def stability(augmented: AugmentedWorkload, windows: int = WINDOWS) -> Curve:
     uses = _usage_matrix(augmented)
     scans = [scan for scan in augmented.workload.scans if uses[:, scan.filter].any()] if len(uses) else []
     grid = np.linspace(0, 1, 51)
-    curves = [
-        _share_seen(window, uses, grid) for window in equal_windows(scans, max(1, min(windows, len(scans)))) if window
-    ]
+    parts = equal_windows(scans, max(1, min(windows, len(scans))))
+    curves = [_share_seen(window, uses, grid) for window in parts if window]
     heights = np.mean(curves, axis=0) if curves else np.zeros(0)
     points = tuple((float(x), float(y)) for x, y in zip(grid, heights, strict=False))
     return Curve("filter stability", "share of the workload seen", "share of queries with a filter seen", points)
@@ -116,9 +116,8 @@ def equal_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
     return windows
 
 
-def _share_seen(
-    scans: Sequence[ScanRun], uses: Bits, grid: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> list[float]:
+def _share_seen(scans: Sequence[ScanRun], uses: Bits, grid: npt.NDArray[np.float64]) -> list[float]:
+    """The share of the scans that use a predicate seen so far, at each point of the grid."""
     weights = np.zeros(uses.shape[1], np.int64)
     for scan in scans:
         weights[scan.filter] += scan.weight
