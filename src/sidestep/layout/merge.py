@@ -12,8 +12,6 @@ from sidestep.layout.vectors import Bits, Counts, pack
 from sidestep.layout.weights import ByteWeights, VectorBytes, vector_bytes
 
 Positions = npt.NDArray[np.int64]
-
-
 PASSES = 5
 """A sixth changed the objective by less than one part in a thousand wherever it was measured."""
 

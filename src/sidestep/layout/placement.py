@@ -14,8 +14,6 @@ from sidestep.layout.order import rank_unions
 from sidestep.layout.vectors import Words, unite
 
 Ints = npt.NDArray[np.int32]
-
-
 GREATEST_ID = 2**31 - 1
 
 

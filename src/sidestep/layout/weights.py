@@ -11,8 +11,6 @@ from sidestep.errors import SidestepError
 from sidestep.layout.vectors import Words, bytes_for
 
 Floats = npt.NDArray[np.float64]
-
-
 VectorBytes = npt.NDArray[np.intp]
 """One row per byte of a vector, one column per vector: the bytes of many vectors as indexes into a table."""
 

@@ -21,11 +21,7 @@ from pyarrow import fs
 from sidestep.errors import SidestepError
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)")
-
-
 _SAME_AS = {"s3a": "s3", "s3n": "s3"}
-
-
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 
 

@@ -20,8 +20,6 @@ from sidestep.synopsis.values.forms import Form, stored_form
 
 Z_BITS = 10
 """Bits of each column's rank that a Z-order interleaves."""
-
-
 Shares = npt.NDArray[np.float64]
 """For each query, the share of rows that it reads."""
 

@@ -29,16 +29,10 @@ from sidestep.store.location import Location, delete, stat
 from sidestep.store.snapshot import DataFile, Partition
 
 LOG = "_delta_log"
-
-
 _TYPES = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
 )
-
-
 _DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
-
-
 _NTZ = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz"]}
 
 

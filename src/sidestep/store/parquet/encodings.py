@@ -22,8 +22,6 @@ from sidestep.store.block_column import BLOCK
 
 LEVEL = 3
 """As Spark's own writer has it: above it, zstd takes twice the time for a few percent."""
-
-
 WORTHWHILE = 0.97
 """Rows are sorted only if that leaves less than this share of what there is to write."""
 

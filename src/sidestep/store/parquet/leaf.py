@@ -21,8 +21,6 @@ from sidestep.synopsis.values.summary import PREFIX, Stored
 
 FromFooter = Callable[[Any, bool], Stored | None]
 """From a raw statistic, the least (True) or the greatest (False), to the stored form; None is unbounded."""
-
-
 _BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 
 

@@ -19,14 +19,8 @@ from sidestep.predicate.types import Kind
 from sidestep.synopsis.values.summary import ColumnSummary
 
 _BYTES = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
-
-
 _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
-
-
 _VERSION = re.compile(r"(?P<name>[A-Za-z-]+)(?: version)? (?:v|py-)?(?P<major>\d+)\.(?P<minor>\d+)")
-
-
 _RIGHT_SINCE: dict[str, tuple[tuple[int, int], frozenset[str]]] = {
     # 1.10 orders strings as unsigned bytes and decimals as signed numbers (PARQUET-686, PARQUET-1025).
     "parquet-mr": ((1, 10), _NUMBERS | _BYTES),
@@ -37,19 +31,11 @@ _RIGHT_SINCE: dict[str, tuple[tuple[int, int], frozenset[str]]] = {
     "delta-rs": ((1, 0), _NUMBERS | _BYTES),
     "DuckDB": ((1, 0), _NUMBERS | {"BYTE_ARRAY"}),
 }
-
-
 DAY = 86_400_000_000
-
-
 GREGORIAN = -141_427
 """1582-10-15 in days: dates before it may be shifted."""
-
-
 STANDARD_TIME = -2_208_988_800_000_000
 """1900-01-01 in microseconds: timestamps before it may be shifted (local mean time, and the calendar)."""
-
-
 _CUTOFF = {
     # Timestamps with two days to spare, as the last switch to standard time is a local matter.
     Kind.DATE: (GREGORIAN, 366),
