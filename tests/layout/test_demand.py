@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.layout import pack
-from sidestep.layout.demand import SERVED, UNSERVED, Demand, Demands, folded, group_rows
+from sidestep.layout.demand import SERVED, UNSERVED, Demand, Demands, group_rows, merge_demands
 
 EARLY = Demand((0,), (("day", 0, 9),), 5.0)
 LATE = Demand((1,), (("day", 20, None),), 3.0)
@@ -60,8 +60,8 @@ def test_demands_speak_of_features_that_there_are():
 
 
 def test_features_that_are_left_out_leave_the_others_their_weights():
-    demands = folded(3, (Demand((0, 2), (), 4.0), Demand((1, 2), (), 2.0)))
-    assert demands.kept([2, 0]).weights({}) == [6.0, 4.0]
+    demands = merge_demands(3, (Demand((0, 2), (), 4.0), Demand((1, 2), (), 2.0)))
+    assert demands.restrict([2, 0]).weights({}) == [6.0, 4.0]
 
 
 @given(st.data())

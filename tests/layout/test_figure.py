@@ -19,14 +19,13 @@ from sidestep.layout import (
     pack,
     partition,
     reduce_vectors,
-    skippable_per_block,
-    skippable_rows,
     unpack,
 )
 from sidestep.predicate import column, compare, conjunction
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DOUBLE, STRING, Value
 from sidestep.workload import Feature, FeatureSet
+from tests.layout.objective import skippable_per_block, skippable_rows
 
 COLUMNS = ("time", "id", "event", "product", "publisher", "revenue")
 TABLE: list[tuple[Value, ...]] = [

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 
 from sidestep.errors import SidestepError
-from sidestep.layout import Grouping, VectorCounts, pack, partition, skippable_rows, unpack
+from sidestep.layout import Grouping, VectorCounts, pack, partition, unpack
 from sidestep.layout.merge import merge_up
-from sidestep.layout.weights import ByteWeights, codes_of
+from sidestep.layout.weights import ByteWeights, vector_bytes
 from tests.layout.inputs import Problem, many, problems
+from tests.layout.objective import skippable_rows
 
 
 def reference(problem: Problem) -> list[list[int]]:
@@ -81,7 +82,7 @@ def test_every_group_keeps_the_contract(problem):
 def test_merging_is_what_the_plain_algorithm_does(problem):
     vectors = problem.vectors
     small = np.flatnonzero(vectors.counts < problem.min_size)
-    codes = codes_of(vectors.words[small], vectors.features)
+    codes = vector_bytes(vectors.words[small], vectors.features)
     found = merge_up(codes, vectors.counts[small], ByteWeights(np.array(problem.weights)), problem.min_size)
     groups = [small[found == g].tolist() for g in range(found.max(initial=-1) + 1)]
     plain = [group for group in reference(problem) if vectors.counts[group[0]] < problem.min_size]
@@ -98,7 +99,7 @@ def test_the_result_skips_at_least_what_plain_merging_does(problem):
 def test_merging_with_many_rounds_is_what_the_plain_algorithm_does(vectors, features):
     # Enough merges for the slots to be closed up several times.
     problem = Problem(many(vectors, features), [float(1 + at % 7) for at in range(features)], 300)
-    codes = codes_of(problem.vectors.words, features)
+    codes = vector_bytes(problem.vectors.words, features)
     found = merge_up(codes, problem.vectors.counts, ByteWeights(np.array(problem.weights)), problem.min_size)
     groups = [np.flatnonzero(found == g).tolist() for g in range(found.max() + 1)]
     assert sorted(groups) == sorted(map(sorted, reference(problem)))

@@ -3,14 +3,15 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from sidestep.layout import skippable_rows, unite, unpack
+from sidestep.layout import unite, unpack
 from sidestep.layout.merge import merge_up, move_vectors
-from sidestep.layout.weights import ByteWeights, codes_of
+from sidestep.layout.weights import ByteWeights, vector_bytes
 from tests.layout.inputs import many, problems
+from tests.layout.objective import skippable_rows
 
 
 def moved(words, counts, features, weights, group, min_size):
-    bits, codes = unpack(words, features), codes_of(words, features)
+    bits, codes = unpack(words, features), vector_bytes(words, features)
     return move_vectors(bits, codes, counts, ByteWeights(np.array(weights)), np.array(group), min_size)
 
 
@@ -46,7 +47,7 @@ def test_moving_never_loses_and_keeps_the_bounds(problem):
     small = problem.vectors.counts < problem.min_size
     words, counts, features = problem.vectors.words[small], problem.vectors.counts[small], problem.vectors.features
     weights = ByteWeights(np.array(problem.weights))
-    codes = codes_of(words, features)
+    codes = vector_bytes(words, features)
     before = merge_up(codes, counts, weights, problem.min_size)
     after = move_vectors(unpack(words, features), codes, counts, weights, before, problem.min_size)
     was, now = (unite(words, counts, group) for group in (before, after))
@@ -57,7 +58,7 @@ def test_moving_never_loses_and_keeps_the_bounds(problem):
 
 def test_moving_gains_on_many_vectors():
     vectors, weights = many(800, 40), [float(1 + at % 9) for at in range(40)]
-    byte_weights, codes = ByteWeights(np.array(weights)), codes_of(vectors.words, 40)
+    byte_weights, codes = ByteWeights(np.array(weights)), vector_bytes(vectors.words, 40)
     before = merge_up(codes, vectors.counts, byte_weights, 500)
     after = move_vectors(unpack(vectors.words, 40), codes, vectors.counts, byte_weights, before, 500)
     read = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
-from sidestep.layout import cut
+from sidestep.layout import block_sizes
 from sidestep.layout.placement import FileMap, map_files
 
 
@@ -89,7 +89,7 @@ def test_files_hold_one_unit_and_ids_do_not_overlap(
             blocks = [
                 first + at
                 for first, size in zip(plan.ids, plan.groups, strict=True)
-                for at in range(len(cut(size, min_size)))
+                for at in range(len(block_sizes(size, min_size)))
             ]
         else:
             blocks = [plan.first_block]

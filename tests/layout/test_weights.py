@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
-from sidestep.layout import skippable_per_block, skippable_rows, unpack
-from sidestep.layout.weights import ByteWeights, codes_of
+from sidestep.layout import unpack
+from sidestep.layout.weights import ByteWeights, check_weights, vector_bytes
 from tests.layout.inputs import problems
+from tests.layout.objective import skippable_per_block, skippable_rows
 
 
 @given(problems())
@@ -22,16 +23,20 @@ def test_each_block_counts_for_every_query_that_skips_it(problem):
     assert skippable_rows(problem.vectors.words, problem.vectors.counts, problem.weights) == sum(expected)
 
 
-@pytest.mark.parametrize(("sizes", "weights"), [([1, 2], [1.0]), ([1], [1.0] * 65)])
-def test_what_does_not_fit_is_refused(sizes, weights):
-    with pytest.raises(SidestepError, match="one weight per feature"):
-        skippable_rows(np.array([[1]], dtype=np.uint64), np.array(sizes), weights)
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, float("nan")]])
+def test_what_does_not_fit_is_refused(weights):
+    with pytest.raises(SidestepError, match="weight"):
+        check_weights(weights, 2)
 
 
 @given(problems(), st.data())
 def test_look_ups_weigh_what_two_vectors_share(problem, data):
     words, features = problem.vectors.words, problem.vectors.features
-    bits, codes, weights = unpack(words, features), codes_of(words, features), ByteWeights(np.array(problem.weights))
+    bits, codes, weights = (
+        unpack(words, features),
+        vector_bytes(words, features),
+        ByteWeights(np.array(problem.weights)),
+    )
     assert weights.weight(codes).tolist() == (bits @ np.array(problem.weights)).tolist()
     if len(words):
         one = data.draw(st.integers(0, len(words) - 1))

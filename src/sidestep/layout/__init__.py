@@ -1,6 +1,6 @@
-"""Where do rows go? Feature vectors, the objective, and the partitioner that groups vectors into blocks."""
+"""Where do rows go? Feature vectors, what queries demand, the partitioner, and the placement of groups in files."""
 
-from sidestep.layout.maxskip import Grouping, cut, partition
+from sidestep.layout.maxskip import Grouping, block_sizes, partition
 from sidestep.layout.vectors import (
     VectorCounts,
     Words,
@@ -12,20 +12,17 @@ from sidestep.layout.vectors import (
     unite,
     unpack,
 )
-from sidestep.layout.weights import skippable_per_block, skippable_rows
 
 __all__ = [
     "Grouping",
     "VectorCounts",
     "Words",
-    "cut",
+    "block_sizes",
     "from_bytes",
     "locate",
     "pack",
     "partition",
     "reduce_vectors",
-    "skippable_per_block",
-    "skippable_rows",
     "to_bytes",
     "unite",
     "unpack",

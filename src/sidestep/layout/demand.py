@@ -15,8 +15,8 @@ from sidestep.layout.maxskip import partition
 from sidestep.layout.vectors import Bits, Counts, Words, locate, pack, reduce_vectors, unpack
 from sidestep.predicate import DataType, Kind
 
-RANGED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
-"""The types whose ranges tell units apart: what queries ask for by time, and units are cut by."""
+TIME_KINDS = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
+"""Types of time: queries ask for ranges of them, and units are cut by them."""
 
 MOST_WINDOWS = 24
 """Windows of time that a unit's vectors are extended by: those that most queries ask for."""
@@ -47,19 +47,19 @@ class Demand:
         met: Bits | np.bool_ = np.bool_(True)
         for column, low, high in self.ranges:
             if column in bounds:
-                met = met & within(bounds[column], low, high)
+                met = met & may_meet(bounds[column], low, high)
         return met
 
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Demand:
         """The demand that a layout file has (``dataclasses.asdict`` writes it)."""
-        ranges = tuple((str(name), _whole(low), _whole(high)) for name, low, high in written["ranges"])
+        ranges = tuple((str(name), _optional_int(low), _optional_int(high)) for name, low, high in written["ranges"])
         return cls(tuple(int(at) for at in written["features"]), ranges, float(written["weight"]))
 
 
 @dataclass(frozen=True)
 class Demands:
-    """The demands of a workload on a table of so many features.
+    """The demands of a workload on a table with ``features`` features.
 
     The thesis weighs a feature by all queries that it subsumes (3.4.1), in every coarse partition alike. But a query on
     1994 never reads a block of 1996, so there its features only keep others from being grouped well. Here a feature
@@ -85,54 +85,54 @@ class Demands:
 
     def weights(self, bounds: Mapping[str, Bounds]) -> list[float]:
         """The weight of each feature in a unit whose rows have these bounds."""
-        found = [0.0] * self.features
-        for demand in self._meeting(bounds):
+        weights = [0.0] * self.features
+        for demand in self._demands_in(bounds):
             for feature in demand.features:
-                found[feature] += demand.weight
-        return found
+                weights[feature] += demand.weight
+        return weights
 
     def windows(self, bounds: Mapping[str, Bounds], most: int = MOST_WINDOWS) -> tuple[Bits, list[float]]:
         """Further bits for the vectors of a unit: the windows of time that queries ask for, and how many do.
 
         ``bounds`` has a value for each vector. A bit is set where a row of the vector may lie in the window. Windows
-        that all vectors meet, or none, tell nothing apart. Blocks that lack one are skipped by zone maps: the bits only
+        that all vectors meet, or none, are left out. Blocks that lack one are skipped by zone maps: the bits only
         guide the partitioner, so that blocks become narrow in the columns of time that many queries filter.
         """
-        found: dict[bytes, float] = {}
-        for demand in self._meeting(bounds):
+        windows: dict[bytes, float] = {}
+        for demand in self._demands_in(bounds):
             for column, low, high in demand.ranges:
                 if column in bounds:
-                    met = within(bounds[column], low, high)
+                    met = may_meet(bounds[column], low, high)
                     if met.any() and not met.all():
                         form = met.tobytes()
                         counts = SERVED if demand.features else UNSERVED
-                        found[form] = found.get(form, 0.0) + counts * demand.weight
-        heaviest = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most]
+                        windows[form] = windows.get(form, 0.0) + counts * demand.weight
+        heaviest = sorted(windows.items(), key=lambda one: (-one[1], one[0]))[:most]
         size = max((len(least) for least, _ in bounds.values()), default=0)
         bits = np.array([np.frombuffer(form, np.bool_) for form, _ in heaviest]).reshape(len(heaviest), size)
         return bits.T, [weight for _, weight in heaviest]
 
-    def _meeting(self, bounds: Mapping[str, Bounds]) -> list[Demand]:
+    def _demands_in(self, bounds: Mapping[str, Bounds]) -> list[Demand]:
         whole = {name: (least.min(keepdims=True), most.max(keepdims=True)) for name, (least, most) in bounds.items()}
         return [demand for demand in self.demands if np.all(demand.meets(whole))]
 
-    def kept(self, features: Sequence[int]) -> Demands:
+    def restrict(self, features: Sequence[int]) -> Demands:
         """The demands on some of the features only, in that order: what is left if others can't be used."""
         place = {old: new for new, old in enumerate(features)}
         left = (
             Demand(tuple(sorted(place[at] for at in demand.features if at in place)), demand.ranges, demand.weight)
             for demand in self.demands
         )
-        return folded(len(place), left)
+        return merge_demands(len(place), left)
 
 
-def folded(features: int, demands: Iterable[Demand]) -> Demands:
+def merge_demands(features: int, demands: Iterable[Demand]) -> Demands:
     """Equal demands as one, weights added."""
-    found: dict[tuple[tuple[int, ...], tuple[Range, ...]], float] = {}
+    weights: dict[tuple[tuple[int, ...], tuple[Range, ...]], float] = {}
     for demand in demands:
         same = demand.features, demand.ranges
-        found[same] = found.get(same, 0.0) + demand.weight
-    return Demands(features, tuple(Demand(*same, weight) for same, weight in found.items()))
+        weights[same] = weights.get(same, 0.0) + demand.weight
+    return Demands(features, tuple(Demand(*same, weight) for same, weight in weights.items()))
 
 
 def group_rows(
@@ -142,9 +142,9 @@ def group_rows(
 
     Contract: ``words`` has the feature vector of each set of rows, ``counts`` its number of rows, ``bounds`` for each
     of ``demands.columns`` the least and greatest value in it (a column may be missing: then it is as if no query
-    filtered it). One set per feature vector gives the thesis's partitioning with the unit's own weights. Sets that are
-    also told apart by a bucket of time, such as the month of a date, are kept apart where queries ask for windows of
-    time; the buckets need not be those of the queries.
+    filtered it). One set per feature vector gives the thesis's partitioning with the unit's own weights. Where vectors
+    are also split by a bucket of time, such as the month of a date, queries that ask for windows of time keep the sets
+    apart; the buckets need not be those of the queries.
     """
     known = {name: bounds[name] for name in demands.columns if name in bounds}
     if not len(counts):
@@ -157,8 +157,8 @@ def group_rows(
     return grouping.group_of_vector[locate(vectors, extended)]
 
 
-def within(bounds: Bounds, low: int | None, high: int | None) -> Bits:
-    """Where some value between the bounds may lie in a range."""
+def may_meet(bounds: Bounds, low: int | None, high: int | None) -> Bits:
+    """For each pair of bounds, whether some value between them may lie in the range."""
     least, most = bounds
     met: Bits = least <= most
     if low is not None:
@@ -168,10 +168,10 @@ def within(bounds: Bounds, low: int | None, high: int | None) -> Bits:
     return met
 
 
-def is_ranged(type: DataType) -> bool:
-    """Whether a column of this type says which queries meet a unit."""
-    return type.kind in RANGED
+def is_time_type(type: DataType) -> bool:
+    """Whether ranges of this type say which queries come to a unit."""
+    return type.kind in TIME_KINDS
 
 
-def _whole(value: Any) -> int | None:
+def _optional_int(value: Any) -> int | None:
     return None if value is None else int(value)

@@ -1,6 +1,6 @@
-"""A group of rows becomes blocks of one size, or nearly so.
+"""Balanced MaxSkip: feature vectors are merged bottom up into groups that queries can skip whole.
 
-Balanced MaxSkip: feature vectors are merged bottom up into groups that queries can skip whole.
+Groups are then cut into blocks of one size, or nearly so.
 """
 
 from __future__ import annotations
@@ -13,37 +13,12 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.layout.merge import Positions, merge_up, move_vectors
-from sidestep.layout.order import side_by_side, similar_parts
+from sidestep.layout.order import nearest_first, similar_parts
 from sidestep.layout.vectors import Counts, VectorCounts, Words, unite, unpack
-from sidestep.layout.weights import ByteWeights, checked_weights, codes_of
-
-
-def cut(size: int, min_size: int) -> tuple[int, ...]:
-    """The sizes of the blocks that a group is cut into: as many as ``min_size`` allows, and as even as possible.
-
-    Contract: they sum to ``size``; each is in ``[min_size, 2 * min_size)`` unless the group itself is smaller than
-    ``min_size``, and then it is one block. No rows, no blocks. Small blocks skip more, which is why there are as many
-    as the bound allows; even ones leave no straggler (thesis, 3.4.1 and 3.4.4). A group that the partitioner merged is
-    below ``2 * min_size`` and stays one block: only a vector that is frequent on its own is cut.
-
-    >>> cut(1_750, 500)
-    (584, 583, 583)
-    >>> cut(999, 500), cut(120, 500)
-    ((999,), (120,))
-    """
-    if min_size < 1:
-        raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
-    if size < 0:
-        raise SidestepError(f"A group of {size} rows can't be cut: a size is never negative.")
-    if size == 0:
-        return ()
-    blocks = max(size // min_size, 1)
-    each, over = divmod(size, blocks)
-    return (each + 1,) * over + (each,) * (blocks - over)
-
+from sidestep.layout.weights import ByteWeights, check_weights, vector_bytes
 
 AT_ONCE = 10_000
-"""How many vectors are merged as a whole: the time goes with the square of their number, and is seconds for these."""
+"""How many vectors are merged as a whole: the time grows with the square of their number, and is seconds for these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +38,7 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     """Group feature vectors so that the workload skips many rows, in groups that can be cut into blocks of one size.
 
     This is Balanced MaxSkip (thesis, 3.4): maximize the sum over all groups of rows times the weight of the features
-    that no row satisfies (:func:`~sidestep.layout.weights.skippable_rows`), with ``min_size`` rows or more per group.
+    that no row satisfies (thesis, 3.2), with ``min_size`` rows or more per group.
     It is NP-hard; the thesis merges greedily as Ward's method does, and so does this:
 
     1. A vector that stands for ``min_size`` rows or more is a group of its own at once. All of its rows are alike, so
@@ -90,7 +65,7 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     >>> grouping.group_of_vector.tolist(), grouping.unions.ravel().tolist(), grouping.sizes.tolist()
     ([0, 2, 1, 2, 0, 1], [4, 6, 3], [2, 2, 2])
     """
-    byte_weights = ByteWeights(checked_weights(weights, vectors.features))
+    byte_weights = ByteWeights(check_weights(weights, vectors.features))
     if min_size < 1:
         raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
     if at_once < 1:
@@ -102,30 +77,54 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     group = np.empty(len(vectors), dtype=np.int64)
     group[frequent] = np.arange(alone)
     rare = ~frequent
-    group[rare] = alone + _merged(vectors.words[rare], vectors.counts[rare], byte_weights, min_size, at_once)
+    group[rare] = alone + _merge_rare(vectors.words[rare], vectors.counts[rare], byte_weights, min_size, at_once)
     unions, sizes = unite(vectors.words, vectors.counts, group)
-    order = side_by_side(unions, vectors.features, byte_weights, at_once)
+    order = nearest_first(unions, vectors.features, byte_weights, at_once)
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return Grouping(place[group], unions[order], sizes[order])
 
 
-def _merged(words: Words, counts: Counts, weights: ByteWeights, min_size: int, at_once: int) -> Positions:
+def block_sizes(size: int, min_size: int) -> tuple[int, ...]:
+    """The sizes of the blocks that a group of rows is cut into: as many as ``min_size`` allows, as even as possible.
+
+    Contract: they sum to ``size``; each is in ``[min_size, 2 * min_size)`` unless the group itself is smaller than
+    ``min_size``, and then it is one block. No rows, no blocks. Small blocks skip more, which is why there are as many
+    as the bound allows; even ones leave no straggler (thesis, 3.4.1 and 3.4.4). A group that the partitioner merged is
+    below ``2 * min_size`` and stays one block: only a vector that is frequent on its own is cut.
+
+    >>> block_sizes(1_750, 500)
+    (584, 583, 583)
+    >>> block_sizes(999, 500), block_sizes(120, 500)
+    ((999,), (120,))
+    """
+    if min_size < 1:
+        raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
+    if size < 0:
+        raise SidestepError(f"A group of {size} rows can't be cut: a size is never negative.")
+    if size == 0:
+        return ()
+    blocks = max(size // min_size, 1)
+    each, over = divmod(size, blocks)
+    return (each + 1,) * over + (each,) * (blocks - over)
+
+
+def _merge_rare(words: Words, counts: Counts, weights: ByteWeights, min_size: int, at_once: int) -> Positions:
     """The group of each vector; of more than can be merged at once, the leftovers of all parts are merged last."""
     features = len(weights.each)
-    bits, codes = unpack(words, features), codes_of(words, features)
+    bits, codes = unpack(words, features), vector_bytes(words, features)
     group = np.empty(len(words), dtype=np.int64)
     parts = groups = 0
     for part in similar_parts(bits, counts, weights, at_once):
-        found = merge_up(codes[:, part], counts[part], weights, min_size)
-        found = move_vectors(bits[part], codes[:, part], counts[part], weights, found, min_size)
-        group[part] = groups + found
-        groups += int(found.max(initial=-1)) + 1
+        in_part = merge_up(codes[:, part], counts[part], weights, min_size)
+        in_part = move_vectors(bits[part], codes[:, part], counts[part], weights, in_part, min_size)
+        group[part] = groups + in_part
+        groups += int(in_part.max(initial=-1)) + 1
         parts += 1
     if parts < 2:
         return group
     unions, sizes = unite(words, counts, group)
     small = np.flatnonzero(sizes < min_size)
     renamed = np.arange(groups)
-    renamed[small] = groups + merge_up(codes_of(unions[small], features), sizes[small], weights, min_size)
+    renamed[small] = groups + merge_up(vector_bytes(unions[small], features), sizes[small], weights, min_size)
     return np.unique(renamed[group], return_inverse=True)[1].astype(np.int64)

@@ -1,13 +1,13 @@
-"""Vectors that resemble each other are brought together: in parts of a bounded number, and side by side in an order.
+"""Orders of feature vectors: parts of similar ones, a chain of near neighbours, and the order of block ids.
 
-In which order blocks are numbered: those that queries read together next to each other, across all units.
-
-A reader is told which blocks to read as ranges of their ids, which Parquet's statistics judge at no cost. By unit and
-then by block, a feature's blocks are a range or two in every unit, and 80 units make more ranges than a condition may
-have. By union vector first, the blocks of the heaviest feature are one range over all units, those of the next at most
-two, and so on; the units that a query does not come to are passed over as files, so that numbers in between cost
-nothing. On denormalized TPC-H by month, 15 features and 2,251 blocks, q19 needs one range instead of 80, q5 two instead
-of 18, q12 nine instead of 31, q6 24 instead of 51; q14, which asks for a month and nothing else, 32 instead of 21.
+Similar vectors are brought together so that they can be merged part by part, and so that what a query reads lies
+together. Block ids follow the union vectors across all units: a reader gets the blocks to read as ranges of ids, which
+Parquet's statistics judge at no cost. By unit and then by block, a feature's blocks are a range or two in every unit,
+and 80 units make more ranges than a condition may have. By union vector first, the blocks of the heaviest feature are
+one range over all units, those of the next at most two, and so on; the units that a query does not come to are passed
+over as files, so that numbers in between cost nothing. On denormalized TPC-H by month, 15 features and 2,251 blocks,
+q19 needs one range instead of 80, q5 two instead of 18, q12 nine instead of 31, q6 24 instead of 51; q14, which asks
+for a month and nothing else, 32 instead of 21.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from sidestep.layout.merge import Positions
 from sidestep.layout.vectors import Bits, Counts, Words, unpack
-from sidestep.layout.weights import ByteWeights, codes_of
+from sidestep.layout.weights import ByteWeights, vector_bytes
 
 
 def similar_parts(bits: Bits, counts: Counts, weights: ByteWeights, limit: int) -> Iterator[Positions]:
@@ -43,7 +43,7 @@ def similar_parts(bits: Bits, counts: Counts, weights: ByteWeights, limit: int) 
         waiting += reversed(halves)
 
 
-def side_by_side(vectors: Words, features: int, weights: ByteWeights, limit: int) -> Positions:
+def nearest_first(vectors: Words, features: int, weights: ByteWeights, limit: int) -> Positions:
     """An order in which neighbours differ little, so that each feature's 1s come in few and long runs.
 
     From the emptiest vector on, the next is always the nearest of those that are left, by the weight of the features in
@@ -51,15 +51,29 @@ def side_by_side(vectors: Words, features: int, weights: ByteWeights, limit: int
     """
     ones = np.ones(len(vectors), dtype=np.int64)
     parts = similar_parts(unpack(vectors, features), ones, weights, limit)
-    ordered = [part[_chain(vectors[part], features, weights)] for part in parts]
+    ordered = [part[_greedy_chain(vectors[part], features, weights)] for part in parts]
     return np.concatenate(ordered)
 
 
-def _chain(vectors: Words, features: int, weights: ByteWeights) -> Positions:
+def rank_unions(unions: Words, weights: Sequence[float]) -> Counts:
+    """The rank of each union vector: by the heaviest feature first, then by the next; equal vectors rank alike.
+
+    >>> rank_unions(np.array([[0b10], [0b01], [0b11], [0b01]], dtype=np.uint64), [1.0, 5.0]).tolist()
+    [1, 0, 2, 0]
+    """
+    if not len(unions) or not weights:
+        return np.zeros(len(unions), np.int64)
+    heaviest = np.argsort(-np.asarray(weights), kind="stable")
+    keys = np.packbits(unpack(unions, len(weights))[:, heaviest], axis=1)
+    _, rank = np.unique(keys, axis=0, return_inverse=True)
+    return rank.ravel().astype(np.int64)
+
+
+def _greedy_chain(vectors: Words, features: int, weights: ByteWeights) -> Positions:
     """From the emptiest vector on, always the nearest that is left."""
     order = np.empty(len(vectors), dtype=np.int64)
     left = np.arange(len(vectors), dtype=np.int64)
-    codes = codes_of(vectors, features)
+    codes = vector_bytes(vectors, features)
     weight = weights.weight(codes)
     distance = weight
     for step in range(len(vectors)):
@@ -71,17 +85,3 @@ def _chain(vectors: Words, features: int, weights: ByteWeights) -> Positions:
         # The distance less the weight of the vector that is here, which is the same for all.
         distance = weight - 2 * weights.shared(here, codes)
     return order
-
-
-def sequence(unions: Words, weights: Sequence[float]) -> Counts:
-    """The rank of each union vector: by the heaviest feature first, then by the next; equal vectors rank alike.
-
-    >>> sequence(np.array([[0b10], [0b01], [0b11], [0b01]], dtype=np.uint64), [1.0, 5.0]).tolist()
-    [1, 0, 2, 0]
-    """
-    if not len(unions) or not weights:
-        return np.zeros(len(unions), np.int64)
-    heaviest = np.argsort(-np.asarray(weights), kind="stable")
-    keys = np.packbits(unpack(unions, len(weights))[:, heaviest], axis=1)
-    _, rank = np.unique(keys, axis=0, return_inverse=True)
-    return rank.ravel().astype(np.int64)

@@ -10,13 +10,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.layout.order import sequence
+from sidestep.layout.order import rank_unions
 from sidestep.layout.vectors import Words, unite
 
 Ints = npt.NDArray[np.int32]
-
-
 GREATEST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What is to become one file."""
+
+    first_block: int
+    unit: str | None = None
+    """What the file is organized as; None says that it is not."""
+    groups: tuple[int, ...] | None = None
+    """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
+    ids: tuple[int, ...] | None = None
+    """The first block id of each of these groups; without, they follow each other from ``first_block`` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,7 @@ class FileMap:
     """For each vector of each unit its group, file and task, and for each file what it is to hold."""
 
     group: Ints
-    """As it is numbered in its unit: in the order of block ids."""
+    """Its number in its unit, in the order of block ids."""
     file: Ints
     task: Ints
     parts: Ints
@@ -59,7 +70,7 @@ def map_files(
     encoded = labels.combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     rank = np.argsort(np.argsort(np.array(names, dtype=object)))
-    held = _groups(rank[encoded.indices.to_numpy()], groups, rows, words, weights)
+    held = _group_units(rank[encoded.indices.to_numpy()], groups, rows, words, weights)
     file_of, parts_of, task_of = (np.zeros(len(held.sizes), np.int32) for _ in range(3))
     files: list[tuple[str, slice, int]] = []
     sizes_of_task: list[int] = []
@@ -95,7 +106,7 @@ def map_files(
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class _UnitGroups:
     """The groups of all units, by unit and in it in the order of ids."""
 
     unit: npt.NDArray[np.int64]
@@ -108,22 +119,22 @@ class _Groups:
     """For each vector its group's position here."""
 
 
-def _groups(
+def _group_units(
     unit: npt.NDArray[np.int64],
     groups: npt.NDArray[np.int32],
     rows: npt.NDArray[np.int64],
     words: Words,
     weights: Sequence[float],
-) -> _Groups:
+) -> _UnitGroups:
     pairs, place = np.unique(np.stack([unit, groups.astype(np.int64)], axis=1), axis=0, return_inverse=True)
     place = place.ravel()
     unions, sizes = unite(words, rows, place)
-    ranks, units = sequence(unions, weights), pairs[:, 0]
+    ranks, units = rank_unions(unions, weights), pairs[:, 0]
     order = np.lexsort((ranks, units))
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
     first = np.searchsorted(units, units)  # sorting within units leaves each unit where it was
-    return _Groups(
+    return _UnitGroups(
         units,
         (np.arange(len(units)) - first).astype(np.int32),
         sizes[order],
@@ -133,7 +144,7 @@ def _groups(
 
 
 def _starts(counts: npt.NDArray[np.int64], turn: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where each takes so many numbers, one after the other by turn.
+    """The first of the numbers that each takes, ``counts`` of them, one after the other by turn.
 
     >>> _starts(np.array([5, 2, 4]), np.array([1, 2, 0])).tolist()
     [6, 0, 2]
@@ -164,27 +175,14 @@ def _files_of(sizes: npt.NDArray[np.int64], file_rows: int) -> list[tuple[int, i
     >>> _files_of(np.array([5, 5, 5, 5, 90]), 10)
     [(0, 2, 1), (2, 4, 1), (4, 5, 9)]
     """
-    found: list[tuple[int, int, int]] = []
+    files: list[tuple[int, int, int]] = []
     first = 0
     for at, size in enumerate(sizes.tolist()):
         if size > 2 * file_rows:
-            found += [(first, at, 1)] if first < at else []
-            found.append((at, at + 1, -(-size // file_rows)))
+            files += [(first, at, 1)] if first < at else []
+            files.append((at, at + 1, -(-size // file_rows)))
             first = at + 1
         elif first < at and sizes[first:at].sum() + size / 2 > file_rows:
-            found.append((first, at, 1))
+            files.append((first, at, 1))
             first = at
-    return [*found, (first, len(sizes), 1)] if first < len(sizes) else found
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlan:
-    """What is to become one file."""
-
-    first_block: int
-    unit: str | None = None
-    """What the file is organized as; None says that it is not."""
-    groups: tuple[int, ...] | None = None
-    """The sizes of its groups in order, if known: then they are cut evenly, and must come out as planned."""
-    ids: tuple[int, ...] | None = None
-    """The first block id of each of these groups; without, they follow each other from ``first_block`` on."""
+    return [*files, (first, len(sizes), 1)] if first < len(sizes) else files

@@ -46,12 +46,12 @@ class VectorCounts:
 
 
 def words_for(features: int) -> int:
-    """How many words hold a vector of so many features."""
+    """How many words hold a vector of ``features`` bits."""
     return -(-features // WORD)
 
 
 def bytes_for(features: int) -> int:
-    """How many bytes hold a vector of so many features."""
+    """How many bytes hold a vector of ``features`` bits."""
     return -(-features // 8)
 
 
@@ -81,7 +81,7 @@ def to_bytes(words: Words, features: int) -> list[bytes]:
 
 
 def from_bytes(vectors: Sequence[bytes], features: int) -> Words:
-    """The words of stored vectors; refused if one can't be of so many features: it would speak of others."""
+    """The words of stored vectors; refused unless each has ``features`` bits: others stand for other features."""
     length = bytes_for(features)
     for vector in vectors:
         if len(vector) != length:

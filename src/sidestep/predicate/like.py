@@ -53,7 +53,7 @@ class LikePattern:
     @property
     def prefix(self) -> str:
         """The fixed text at the start."""
-        return _fixed(self.tokens)
+        return _leading_text(self.tokens)
 
     @cached_property
     def least_length(self) -> int:
@@ -253,7 +253,7 @@ def successor(prefix: str) -> str | None:
     return trimmed[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)
 
 
-def _fixed(tokens: tuple[Token, ...]) -> str:
+def _leading_text(tokens: tuple[Token, ...]) -> str:
     fixed = ""
     for wild, character in tokens:
         if wild:

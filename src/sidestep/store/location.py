@@ -59,14 +59,6 @@ class Location:
         return Location(self.filesystem, _join(self.path, relative), _join(self.uri, relative))
 
 
-def _parent(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[0] or "/"
-
-
-def _join(folder: str, relative: str) -> str:
-    return f"{folder.rstrip('/')}/{relative}"
-
-
 def locate(path: str | os.PathLike[str] | Location) -> Location:
     """The location that a path or URI names, read as Hadoop reads it: nothing in it is percent-decoded.
 
@@ -100,10 +92,10 @@ def stat(location: Location) -> FileStatus | None:
     """The status of one file (its path is the file's name), or None if there is no such file."""
     if location.local:
         try:
-            found = os.stat(location.path)
+            status = os.stat(location.path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileStatus(location.name, found.st_size, found.st_mtime_ns // 1_000_000) if _is_file(found) else None
+        return _local_status(location.name, status) if _is_regular_file(status) else None
     info = location.filesystem.get_file_info(location.path)
     return _status(location.name, info) if info.type == fs.FileType.File else None
 
@@ -114,49 +106,11 @@ def is_folder(location: Location) -> bool:
     return bool(location.filesystem.get_file_info(location.path).type == fs.FileType.Directory)
 
 
-def _is_file(found: os.stat_result) -> bool:
-    return (found.st_mode & 0o170000) == 0o100000
-
-
-def _status(path: str, info: fs.FileInfo) -> FileStatus:
-    nanoseconds = info.mtime_ns
-    # Without a time no key can match for sure: -1 never equals a time that Spark lists.
-    modified = -1 if nanoseconds is None else nanoseconds // 1_000_000
-    return FileStatus(path, info.size or 0, modified)
-
-
 def list_files(folder: Location, hidden: Callable[[str], bool] | None = None) -> list[FileStatus]:
     """All files below a folder, sorted by path; folders and files whose own name is ``hidden`` are not entered."""
     unseen = hidden or (lambda name: False)
-    found = list(_walk_local(folder.path, "", unseen)) if folder.local else list(_walk_remote(folder, unseen))
-    return sorted(found, key=lambda status: status.path)
-
-
-def _walk_local(folder: str, prefix: str, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if hidden(entry.name):
-                continue
-            try:
-                entry.name.encode()
-                if entry.is_dir():
-                    yield from _walk_local(entry.path, f"{prefix}{entry.name}/", hidden)
-                    continue
-                found = entry.stat()
-            except (OSError, UnicodeEncodeError):
-                # A file that vanished, a dangling or endless link, a folder that may not be read, or a name that is not
-                # UTF-8, which Java spells differently: left out, so it is unknown and always read.
-                continue
-            if _is_file(found):
-                yield FileStatus(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)
-
-
-def _walk_remote(folder: Location, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
-    start = len(folder.path.rstrip("/")) + 1
-    for info in folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=True)):
-        relative = info.path[start:]
-        if info.type == fs.FileType.File and not any(hidden(name) for name in relative.split("/")):
-            yield _status(relative, info)
+    files = _walk_local(folder.path, "", unseen) if folder.local else _walk_remote(folder, unseen)
+    return sorted(files, key=lambda status: status.path)
 
 
 def list_names(folder: Location) -> list[str]:
@@ -212,12 +166,71 @@ def write_once(location: Location, write: Callable[[Any], None]) -> None:
         ) from error
 
 
+def delete(location: Location) -> None:
+    """Remove a file; one that is gone already is fine."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if location.local:
+            os.unlink(location.path)
+        else:
+            location.filesystem.delete_file(location.path)
+
+
+def _parent(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0] or "/"
+
+
+def _join(folder: str, relative: str) -> str:
+    return f"{folder.rstrip('/')}/{relative}"
+
+
+def _is_regular_file(status: os.stat_result) -> bool:
+    return (status.st_mode & 0o170000) == 0o100000
+
+
+def _local_status(path: str, status: os.stat_result) -> FileStatus:
+    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _status(path: str, info: fs.FileInfo) -> FileStatus:
+    nanoseconds = info.mtime_ns
+    # Without a time no key can match for sure: -1 never equals a time that Spark lists.
+    modified = -1 if nanoseconds is None else nanoseconds // 1_000_000
+    return FileStatus(path, info.size or 0, modified)
+
+
+def _walk_local(folder: str, prefix: str, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if hidden(entry.name):
+                continue
+            try:
+                entry.name.encode()
+                if entry.is_dir():
+                    yield from _walk_local(entry.path, f"{prefix}{entry.name}/", hidden)
+                    continue
+                status = entry.stat()
+            except (OSError, UnicodeEncodeError):
+                # A file that vanished, a dangling or endless link, a folder that may not be read, or a name that is not
+                # UTF-8, which Java spells differently: left out, so it is unknown and always read.
+                continue
+            if _is_regular_file(status):
+                yield _local_status(prefix + entry.name, status)
+
+
+def _walk_remote(folder: Location, hidden: Callable[[str], bool]) -> Iterator[FileStatus]:
+    start = len(folder.path.rstrip("/")) + 1
+    for info in folder.filesystem.get_file_info(fs.FileSelector(folder.path, recursive=True)):
+        relative = info.path[start:]
+        if info.type == fs.FileType.File and not any(hidden(name) for name in relative.split("/")):
+            yield _status(relative, info)
+
+
 def _refuse_existing(location: Location) -> None:
     if stat(location) is not None:
-        raise _taken(location)
+        raise _exists_already(location)
 
 
-def _taken(location: Location) -> SidestepError:
+def _exists_already(location: Location) -> SidestepError:
     return SidestepError(f"{location.uri} exists already; sidestep never overwrites an index file.")
 
 
@@ -228,17 +241,8 @@ def _rename(source: Location, target: Location) -> None:
             os.link(source.path, target.path)
             return
         except FileExistsError as error:
-            raise _taken(target) from error
+            raise _exists_already(target) from error
         except OSError:
             pass  # a file system without hard links
     _refuse_existing(target)
     source.filesystem.move(source.path, target.path)
-
-
-def delete(location: Location) -> None:
-    """Remove a file; one that is gone already is fine."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        if location.local:
-            os.unlink(location.path)
-        else:
-            location.filesystem.delete_file(location.path)

@@ -88,7 +88,7 @@ def queries() -> list[Formula]:
 
 def read(every: int) -> np.ndarray:
     sample, words = sampled(every)
-    blocks = by_features(sample, words, DEMANDS, ("shipped",), sample.scaled(MIN_SIZE))
+    blocks = by_features(sample, words, DEMANDS, ("shipped",), sample.rows_for(MIN_SIZE))
     return shares_read(sample, blocks, queries(), FEATURES, words)
 
 
@@ -101,7 +101,7 @@ def test_the_estimate_is_near_the_truth():
 
 def test_features_read_less_than_orders_do():
     sample, words = sampled(10)
-    block = sample.scaled(MIN_SIZE)
+    block = sample.rows_for(MIN_SIZE)
     sop = shares_read(sample, by_features(sample, words, DEMANDS, ("shipped",), block), queries(), FEATURES, words)
     others = [
         by_order(sample, ("ordered",), block),

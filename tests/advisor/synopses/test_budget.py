@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidestep.advisor.synopses.budget import Plan, bound_over, spend, thrifty
+from sidestep.advisor.synopses.budget import Plan, bound_over, drop_useless_parts, spend
 from sidestep.advisor.synopses.candidates import (
     BYTES_PER_TABLE_RANGE,
     Profile,
@@ -203,9 +203,9 @@ def test_large_filters_are_tried_where_blocks_hold_many_values():
 def test_what_hardly_helps_is_left_out():
     plan = spend([gapped(2)], 60 * 64)
     (choice,) = plan.choices
-    assert [part.kind for part in thrifty(choice).parts] == [RANGE_SET]
-    assert thrifty(choice).rate - choice.rate < 0.02
-    assert not thrifty(choice, least=1.1).parts
+    assert [part.kind for part in drop_useless_parts(choice).parts] == [RANGE_SET]
+    assert drop_useless_parts(choice).rate - choice.rate < 0.02
+    assert not drop_useless_parts(choice, least=1.1).parts
 
 
 def two_groups(seed: int, size: int = 20) -> list[Profile]:

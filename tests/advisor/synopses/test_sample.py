@@ -20,7 +20,7 @@ def test_blocks_are_spread_and_stand_for_all(tmp_path):
     sample = sample_blocks(read_snapshot(tmp_path), most=8)
     assert sample.blocks[0].file.path < "03.parquet"
     assert sample.blocks[-1].file.path > "16.parquet"
-    assert (len(sample.blocks), sample.of_blocks, sample.of_rows) == (8, 40, 200)
+    assert (len(sample.blocks), sample.of_blocks) == (8, 40)
     assert sample.rows.tolist() == [5] * 8
     assert len(sample.first(1).blocks) == 1
     everything = sample_blocks(read_snapshot(tmp_path), most=100)
@@ -69,7 +69,7 @@ def test_large_row_groups_are_cut_into_the_blocks_that_will_be(tmp_path):
     for number in range(3):
         write_parquet(tmp_path / f"{number}.parquet", {"x": range(1_000 * number, 1_000 * number + 1_000)})
     sample = sample_blocks(read_snapshot(tmp_path), most=10, block_rows=90)
-    assert (len(sample.blocks), sample.of_blocks, sample.of_rows) == (10, 33, 3_000)
+    assert (len(sample.blocks), sample.of_blocks) == (10, 33)
     blocks = [integer_values(codes) for codes in sample.codes({"x": LONG})["x"][1]]
     assert [len(values) for values in blocks] == [90] * 10
     assert all(values[-1] - values[0] == 89 for values in blocks)

@@ -24,7 +24,7 @@ from pyspark import cloudpickle
 
 import sidestep
 from sidestep.errors import SidestepError
-from sidestep.spark.udf.digest import Meaning, Unclear, digest_of
+from sidestep.spark.udf.digest import FunctionDigest, Unclear
 from sidestep.spark.udf.identity import PythonFunctions, identify
 
 PATTERN = re.compile("bot|spider", re.IGNORECASE)
@@ -48,6 +48,10 @@ class Model:
 
 
 MODEL = Model(3)
+
+
+def digest_of(function):
+    return FunctionDigest(function).digest()
 
 
 def named(x):
@@ -180,7 +184,7 @@ def test_a_function_in_a_module_counts_by_its_code_and_is_looked_at_again(tmp_pa
     file.write_text("LIMIT = 3\ndef above(x): return x > LIMIT\n")
     module = importlib.import_module("agents_of_a_test")
     through_module = compiled("def f(x): return m.above(x)", m=module)
-    before = [Meaning(module.above), Meaning(through_module)]
+    before = [FunctionDigest(module.above), FunctionDigest(through_module)]
     digests = [one.digest() for one in before]
     assert all(one.live for one in before)
     command = cloudpickle.dumps((module.above, None))
@@ -204,8 +208,8 @@ def test_a_function_comes_out_of_its_pickle_as_it_went_in(name):
 
 def test_a_digest_is_the_same_in_another_process():
     script = (
-        "import sys\nfrom sidestep.spark.udf.digest import digest_of\nWORDS = frozenset(['a', 'b', 'c', 'd'])\n"
-        "def f(x): return x in WORDS or x in {'p', 'q', 'r'}\nprint(digest_of(f))"
+        "import sys\nfrom sidestep.spark.udf.digest import FunctionDigest\nWORDS = frozenset(['a', 'b', 'c', 'd'])\n"
+        "def f(x): return x in WORDS or x in {'p', 'q', 'r'}\nprint(FunctionDigest(f).digest())"
     )
     found = {
         subprocess.run(

@@ -29,7 +29,7 @@ from sidestep.synopsis.values.summary import ColumnSummary
     ],
 )
 def test_only_known_writers_are_believed(created_by: str, physical: str, believed: bool) -> None:
-    assert Writer(created_by).believed(physical) is believed
+    assert Writer(created_by).is_trusted_for(physical) is believed
 
 
 def test_metadata_decides_the_calendar() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
-from sidestep.layout import cut
+from sidestep.layout import block_sizes
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
 from sidestep.spark.organize.write import arrow_schema
@@ -95,7 +95,7 @@ def test_every_row_is_written_once_and_blocks_have_their_size(
     for start, end in zip([0, *ends], ends, strict=False):
         assert sorted(written[start:end]) == list(range(start, end)), "within a block the order is the writer's"
     if planned:
-        assert sizes == [part for size, _ in groups for part in cut(size, min_size)]
+        assert sizes == [part for size, _ in groups for part in block_sizes(size, min_size)]
     at = 0
     for size, word in groups:
         held = 0

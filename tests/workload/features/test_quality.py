@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sidestep.predicate import INTEGER, column, compare
 from sidestep.workload import (
     ExtractOptions,
+    ScanRun,
     Workload,
     augment,
     commonality,
@@ -17,6 +20,7 @@ from sidestep.workload import (
     table_workload,
     tune_parameters,
 )
+from sidestep.workload.features.quality import equal_windows
 from tests.workload.queries import extract, query, tpch, workload
 
 A, B = column("a", INTEGER), column("b", INTEGER)
@@ -62,6 +66,18 @@ def test_a_folded_query_is_spread_over_its_time():
     assert [scan.weight for scan in folded.scans if scan.weight > 1] == [62_500] * 16
     position = [scan.weight for scan in folded.scans].index(1)
     assert 7 <= position <= 9
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 7))
+def test_windows_are_of_equal_weight_and_lose_nothing(weights, count):
+    scans = [ScanRun(n, weight) for n, weight in enumerate(weights)]
+    windows = equal_windows(scans, count)
+    sums = [sum(scan.weight for scan in window) for window in windows]
+    assert sum(sums) == sum(weights)
+    assert max(sums) - min(sums) <= 1
+    assert [scan.filter for window in windows for scan in window] == sorted(
+        scan.filter for window in windows for scan in window
+    )
 
 
 def test_coverage_grows_with_features():

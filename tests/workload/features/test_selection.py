@@ -1,4 +1,4 @@
-"""What all selections of features share: windows and folds of time, thresholds, and when fewer features will do."""
+"""What all selections of features share: folds of time, thresholds, and when fewer features will do."""
 
 from __future__ import annotations
 
@@ -7,30 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.predicate import INTEGER, column, compare
-from sidestep.workload import ScanRun, Workload, augment, table_workload
+from sidestep.workload import Workload, augment, table_workload
 from sidestep.workload.features.selection import (
     NEAR,
     candidate_sets,
     fewest_near_best,
     threshold_at,
     time_folds,
-    time_windows,
 )
 from tests.workload.queries import query, tpch
 
 A = column("a", INTEGER)
-
-
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 7))
-def test_windows_are_of_equal_weight_and_lose_nothing(weights, count):
-    scans = [ScanRun(n, weight) for n, weight in enumerate(weights)]
-    windows = time_windows(scans, count)
-    sums = [sum(scan.weight for scan in window) for window in windows]
-    assert sum(sums) == sum(weights)
-    assert max(sums) - min(sums) <= 1
-    assert [scan.filter for window in windows for scan in window] == sorted(
-        scan.filter for window in windows for scan in window
-    )
 
 
 def test_each_fold_predicts_a_window_from_all_before_it():

@@ -8,27 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.advisor.layouts.sample import SEED, Codes, Drawn, Sample
-from sidestep.advisor.layouts.select import demands_of, fewest_features, select, times_asked
-from sidestep.advisor.layouts.trial import by_group, groups, shares_read
-from sidestep.layout.demand import Demand, Demands, is_ranged
+from sidestep.advisor.layouts.sample import SEED, DrawnSample, RowNumbers, Sample
+from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
+from sidestep.advisor.layouts.trial import by_group, group_sample, shares_read
+from sidestep.layout.demand import Demand, Demands, is_time_type
 from sidestep.layout.vectors import Bits, Words, pack
 from sidestep.predicate import DataType, Formula, all_of
-from sidestep.workload import (
-    AugmentedWorkload,
-    FeatureSet,
-    TableWorkload,
-)
-from sidestep.workload.features.extract import PredicateSet, feature_set_of
+from sidestep.workload import AugmentedWorkload, FeatureSet, TableWorkload
+from sidestep.workload.features.extract import PredicateSet, Weights, feature_set_of
 
 SELECTION_ROWS = 20_000
-"""Rows by which features are selected: enough to tell one half of a percent from another."""
+"""Rows by which features are selected: enough to see a difference of half a percent."""
 TRIAL_ROWS = 60_000
 """Rows on which whole layouts are tried for the choice of order and buckets."""
-MOST_TRIED = 200
-"""Filters that a trial asks, those of most queries."""
+MOST_FILTERS = 200
+"""Filters that a trial judges by, those of most queries."""
 MOST_ORDERS = 3
-WORTH = 0.02
+LEAST_GAIN = 0.02
 """Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
 """Blocks per unit: with fewer there is nothing to group, with more the unit is needlessly coarse."""
@@ -46,7 +42,7 @@ class LayoutChoice:
     min_size: int
     order: tuple[str, ...]
     buckets: tuple[str, ...] = ()
-    """Expressions that tell rows of like features apart by time, where queries ask for windows of it."""
+    """Expressions of time that split rows of equal features, where queries ask for windows of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +53,7 @@ class Study:
     augmented: AugmentedWorkload
     sets: Sequence[PredicateSet]
     """The candidates for features."""
-    drawn: Drawn
+    drawn: DrawnSample
     satisfied: Bits
     """Candidates by rows of the sample."""
     by: str | None
@@ -67,25 +63,28 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """A choice, and what it means for the sample."""
+class ChosenLayout:
+    """A layout, and the feature vectors that it gives the sample's rows."""
 
     layout: LayoutChoice
     words: Words
     """The feature vector of each row."""
 
 
-def chosen_by(
+def choose_from_study(
     study: Study,
     *,
     num_features: int | None = None,
     order: Sequence[str] | None = None,
-    weights: np.ndarray[tuple[int], np.dtype[np.int64]] | None = None,
+    weights: Weights | None = None,
     like: LayoutChoice | None = None,
-) -> Chosen:
-    """Choose from a study. ``weights`` counts only some of its queries; order and buckets may be ``like`` others."""
+) -> ChosenLayout:
+    """The layout that suits a study's queries best.
+
+    ``weights`` counts only some of the queries; order and buckets are those of ``like`` if that is given.
+    """
     counts = study.table.weights if weights is None else weights
-    picked = _select(study, counts, num_features)
+    picked = _select_features(study, counts, num_features)
     features = feature_set_of(study.augmented, [study.sets[at] for at in picked], counts)
     demands = demands_of(study.table, features.features, study.drawn.sample.times)
     words = pack(study.satisfied[list(picked)].T)
@@ -94,22 +93,22 @@ def chosen_by(
     else:
         named: list[tuple[str, ...]] = [(name,) for name in study.buckets]
         orders = [tuple(order)] if order is not None else named or [()]
-        best, buckets = _tried(study, counts, demands, features_formulas(features), words, orders)
-    return Chosen(LayoutChoice(features, demands, study.by, study.min_size, best, buckets), words)
+        best, buckets = _choose_order(study, counts, demands, feature_formulas(features), words, orders)
+    return ChosenLayout(LayoutChoice(features, demands, study.by, study.min_size, best, buckets), words)
 
 
-def features_formulas(features: FeatureSet) -> list[Formula]:
+def feature_formulas(features: FeatureSet) -> list[Formula]:
     """When each feature holds."""
     return [feature.formula for feature in features.features]
 
 
-def _select(study: Study, counts: np.ndarray[tuple[int], np.dtype[np.int64]], num_features: int | None) -> list[int]:
+def _select_features(study: Study, counts: Weights, num_features: int | None) -> list[int]:
     if not study.sets or not len(study.drawn.sample):
         return []
     rng = np.random.default_rng(SEED)
     sample = study.drawn.sample
     few = np.sort(rng.choice(len(sample), min(SELECTION_ROWS, len(sample)), replace=False))
-    met = units_met(sample, study.table)
+    met = units_of_filters(sample, study.table)
     asked = met[:, sample.unit[few]]
     floor = met.sum(axis=1) * study.min_size * len(few) / max(1, sample.rows)
     subsumes = np.array([one.subsumes for one in study.sets])
@@ -119,9 +118,9 @@ def _select(study: Study, counts: np.ndarray[tuple[int], np.dtype[np.int64]], nu
     return list(select(satisfied, subsumes, counts, asked, floor, num_features).chosen)
 
 
-def _tried(
+def _choose_order(
     study: Study,
-    counts: np.ndarray[tuple[int], np.dtype[np.int64]],
+    counts: Weights,
     demands: Demands,
     features: Sequence[Formula],
     words: Words,
@@ -136,35 +135,35 @@ def _tried(
     whole = study.drawn.sample
     few = np.sort(np.random.default_rng(SEED).choice(len(whole), min(TRIAL_ROWS, len(whole)), replace=False))
     sample, vectors = whole.take(few), words[few]
-    asked = np.argsort(-counts, kind="stable")[:MOST_TRIED]
+    asked = np.argsort(-counts, kind="stable")[:MOST_FILTERS]
     filters = [filter_formula(study.table, int(at)) for at in asked]
     if not len(sample) or not filters:
         return orders[0], ()
-    block = sample.scaled(study.min_size)
+    block = sample.rows_for(study.min_size)
 
-    def reads(group: Codes, order: tuple[str, ...]) -> float:
+    def reads(group: RowNumbers, order: tuple[str, ...]) -> float:
         shares = shares_read(sample, by_group(sample, group, order, block), filters, features, vectors)
         # A query that reads nothing of the sample still reads something; no layout wins by the luck of a draw.
         least = block / max(1, len(sample))
         return float(np.exp(np.average(np.log(np.maximum(shares, least)), weights=counts[asked])))
 
-    group = groups(sample, vectors, demands, block)
+    group = group_sample(sample, vectors, demands, block)
     tried = {order: reads(group, order) for order in orders}
     best = min(tried, key=lambda order: tried[order])
-    limit = (1 - WORTH) * tried[best]
+    limit = (1 - LEAST_GAIN) * tried[best]
     buckets: tuple[str, ...] = ()
     # Those that no feature serves have nothing but their window: their columns come first, others must do better still.
-    for order in sorted(orders, key=lambda order: -sum(_unserved(demands, name) for name in order)):
+    for order in sorted(orders, key=lambda order: -sum(_unserved_queries(demands, name) for name in order)):
         names = tuple(name for name in order if name in study.buckets)
-        if names and _apart(sample, names):
-            found = reads(groups(sample, vectors, demands, block, names), order)
-            if found < limit:
-                limit = (1 - WORTH) * found
+        if names and _has_several_buckets(sample, names):
+            share = reads(group_sample(sample, vectors, demands, block, names), order)
+            if share < limit:
+                limit = (1 - LEAST_GAIN) * share
                 best, buckets = order, tuple(study.buckets[name] for name in names)
     return best, buckets
 
 
-def _unserved(demands: Demands, column: str) -> float:
+def _unserved_queries(demands: Demands, column: str) -> float:
     """How many queries that no feature serves ask for a window of a column."""
     return sum(
         demand.weight
@@ -173,7 +172,7 @@ def _unserved(demands: Demands, column: str) -> float:
     )
 
 
-def _apart(sample: Sample, names: Sequence[str]) -> bool:
+def _has_several_buckets(sample: Sample, names: Sequence[str]) -> bool:
     """Whether some unit has rows of several buckets."""
     pairs = np.column_stack([sample.unit, *(sample.buckets[name] for name in names)])
     return len(np.unique(pairs, axis=0)) > len(np.unique(sample.unit))
@@ -184,8 +183,8 @@ def filter_formula(table: TableWorkload, at: int) -> Formula:
     return all_of(table.items[number].formula for number in table.filters[at])
 
 
-def units_met(sample: Sample, table: TableWorkload) -> Bits:
-    """Which units each filter may ask for rows of, by the times in them."""
+def units_of_filters(sample: Sample, table: TableWorkload) -> Bits:
+    """Which units (columns) each filter (rows) may ask for rows of, by the times in them."""
     limits = {}
     for name in sample.times:
         least, greatest = sample.bounds(name)
@@ -193,15 +192,15 @@ def units_met(sample: Sample, table: TableWorkload) -> Bits:
         np.minimum.at(low, sample.unit, least)
         np.maximum.at(high, sample.unit, greatest)
         limits[name] = low, high
-    met = [np.broadcast_to(Demand((), ranges).meets(limits), (sample.units,)) for ranges in times_asked(table)]
+    met = [np.broadcast_to(Demand((), ranges).meets(limits), (sample.units,)) for ranges in time_ranges(table)]
     return np.array(met, np.bool_).reshape(len(met), sample.units)
 
 
-def times_filtered(table: TableWorkload, types: Mapping[str, DataType]) -> list[str]:
+def time_columns(table: TableWorkload, types: Mapping[str, DataType]) -> list[str]:
     """The columns of time that filters compare with constants, those of most queries first."""
     counted: Counter[str] = Counter()
-    for at, ranges in enumerate(times_asked(table)):
+    for at, ranges in enumerate(time_ranges(table)):
         for name, _, _ in ranges:
-            if name in types and is_ranged(types[name]):
+            if name in types and is_time_type(types[name]):
                 counted[name] += int(table.weights[at])
     return [name for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0]))]

@@ -10,14 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.layout.demand import Bounds, is_ranged
+from sidestep.layout.demand import Bounds, is_time_type
 from sidestep.layout.vectors import Bits
 from sidestep.predicate import DataType
 
 NO_TIME = (np.int64(2**63 - 1), np.int64(-(2**63)))
 """The bounds of rows that have no time: nothing lies between them."""
 
-Codes = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
+"""A whole number for each row: the rank of a value, a unit, a bucket, a position."""
 
 SEED = 20_140_622
 """Samples, and parts of them, are the same ones each time."""
@@ -33,10 +34,10 @@ class Sample:
     types: Mapping[str, DataType]
     values: Mapping[str, pa.Array]
     """The distinct values of each column, ascending."""
-    codes: Mapping[str, Codes]
-    unit: Codes
+    codes: Mapping[str, RowNumbers]
+    unit: RowNumbers
     """The unit of each row, numbered from 0."""
-    buckets: Mapping[str, Codes]
+    buckets: Mapping[str, RowNumbers]
     """For columns of time, the bucket of each row: see :func:`sidestep.layout.demand.group_rows`."""
     rows: int
     """How many rows the table has."""
@@ -53,8 +54,8 @@ class Sample:
     def units(self) -> int:
         return int(self.unit.max(initial=-1)) + 1
 
-    def scaled(self, rows: int) -> int:
-        """How many rows of the sample stand for so many of the table."""
+    def rows_for(self, rows: int) -> int:
+        """How many rows of the sample stand for ``rows`` of the table."""
         return max(1, round(rows / self.scale))
 
     def bounds(self, column: str) -> Bounds:
@@ -68,9 +69,9 @@ class Sample:
     @property
     def times(self) -> tuple[str, ...]:
         """The columns of time."""
-        return tuple(name for name, type in self.types.items() if is_ranged(type) and _has_time(self.values[name]))
+        return tuple(name for name, type in self.types.items() if is_time_type(type) and _has_time(self.values[name]))
 
-    def take(self, rows: Codes | Bits) -> Sample:
+    def take(self, rows: RowNumbers | Bits) -> Sample:
         """Some of the rows; units keep their numbers."""
         return replace(
             self,
@@ -81,13 +82,13 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnSample:
     """A sample, and which of its rows satisfy each predicate of the workload."""
 
     sample: Sample
     satisfied: Mapping[int, Bits]
     """By position among the items asked for; those that mean something else in this session are not here."""
-    file: Codes
+    file: RowNumbers
     """The file that each row is in, numbered from 0; all 0 where that is not known."""
     widths: Mapping[str, float]
     """The mean number of bytes of each of the table's columns, in memory."""
@@ -104,7 +105,7 @@ def sample_of(
 
     >>> from sidestep.predicate import INTEGER
     >>> sample = sample_of(pa.table({"a": [30, None, 10]}), {"a": INTEGER}, rows=300)
-    >>> sample.codes["a"].tolist(), sample.scale, sample.scaled(250)
+    >>> sample.codes["a"].tolist(), sample.scale, sample.rows_for(250)
     ([1, -1, 0], 100.0, 2)
     """
     ranked = {name: ranks(table[name]) for name, type in types.items() if type.ordered}
@@ -112,13 +113,13 @@ def sample_of(
         types={name: types[name] for name in ranked},
         values={name: values for name, (values, _) in ranked.items()},
         codes={name: codes for name, (_, codes) in ranked.items()},
-        unit=np.zeros(len(table), np.int64) if unit is None else _numbered(unit),
-        buckets={name: _numbered(column) for name, column in (buckets or {}).items()},
+        unit=np.zeros(len(table), np.int64) if unit is None else _number_values(unit),
+        buckets={name: _number_values(column) for name, column in (buckets or {}).items()},
         rows=max(rows, len(table)),
     )
 
 
-def ranks(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, Codes]:
+def ranks(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, RowNumbers]:
     """The distinct values, ascending, and the rank of each row's; NULL is -1."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     coded = array.dictionary_encode()
@@ -132,7 +133,7 @@ def ranks(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, Codes]:
     return coded.dictionary.take(order), place[indices]
 
 
-def _numbered(column: pa.ChunkedArray) -> Codes:
+def _number_values(column: pa.ChunkedArray) -> RowNumbers:
     """Each row's value as a number from 0 on; NULL is a value too, and comes first."""
     codes = ranks(column)[1]
     return np.asarray(codes - codes.min(initial=0))

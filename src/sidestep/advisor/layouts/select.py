@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.layout.demand import Demand, Demands, Range, folded, is_ranged
+from sidestep.layout.demand import Demand, Demands, Range, is_time_type, merge_demands
 from sidestep.layout.vectors import Bits
 from sidestep.predicate import IntervalSet
 from sidestep.predicate.formula import necessary_ranges
@@ -96,25 +96,25 @@ def demands_of(workload: TableWorkload, features: Sequence[Feature], columns: Co
     ``columns`` names the columns of time that count; without it, all that filters compare with constants.
     """
     subsumes = subsumed_filters(workload, features)
-    found = [
+    demands = [
         Demand(tuple(map(int, np.flatnonzero(subsumes[:, at]))), ranges, float(workload.weights[at]))
-        for at, ranges in enumerate(times_asked(workload, columns))
+        for at, ranges in enumerate(time_ranges(workload, columns))
     ]
-    return folded(len(features), found)
+    return merge_demands(len(features), demands)
 
 
-def times_asked(workload: TableWorkload, columns: Collection[str] | None = None) -> list[tuple[Range, ...]]:
+def time_ranges(workload: TableWorkload, columns: Collection[str] | None = None) -> list[tuple[Range, ...]]:
     """For each filter the least and greatest value it allows in columns of time."""
-    found = []
+    of_filters = []
     for numbers in workload.filters:
         ranges: dict[str, IntervalSet] = {}
         for number in numbers:
             for column, allowed in necessary_ranges(workload.items[number].formula).items():
-                if is_ranged(column.type) and not allowed.is_full and (columns is None or column.name in columns):
+                if is_time_type(column.type) and not allowed.is_full and (columns is None or column.name in columns):
                     known = ranges.get(column.name)
                     ranges[column.name] = allowed if known is None else known.intersect(allowed)
-        found.append(tuple(_hull(name, allowed) for name, allowed in sorted(ranges.items()) if allowed.intervals))
-    return found
+        of_filters.append(tuple(_hull(name, allowed) for name, allowed in sorted(ranges.items()) if allowed.intervals))
+    return of_filters
 
 
 def _hull(name: str, ranges: IntervalSet) -> Range:

@@ -1,20 +1,17 @@
-"""Layouts tried on a sample: the order of its rows, and where blocks begin.
-
-What queries would read of a table in a layout that is not there yet, by a sample of its rows.
-"""
+"""Layouts tried on a sample: its rows in an order, cut into blocks, and what queries would read of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sidestep.advisor.layouts.sample import Codes, Sample
+from sidestep.advisor.layouts.sample import RowNumbers, Sample
 from sidestep.layout.demand import Demands, group_rows
-from sidestep.layout.maxskip import cut
+from sidestep.layout.maxskip import block_sizes
 from sidestep.layout.vectors import Words
 from sidestep.predicate import DataType, Formula
 from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
@@ -23,19 +20,21 @@ from sidestep.synopsis.values.forms import Form, stored_form
 
 Z_BITS = 10
 """Bits of each column's rank that a Z-order interleaves."""
+Shares = npt.NDArray[np.float64]
+"""For each query, the share of rows that it reads."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Rows of a sample in an order, cut into blocks."""
 
-    order: Codes
+    order: RowNumbers
     """Positions in the sample, block by block."""
-    sizes: Codes
+    sizes: RowNumbers
     """How many of them each block has; none is empty."""
 
     @property
-    def starts(self) -> Codes:
+    def starts(self) -> RowNumbers:
         return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
     def __len__(self) -> int:
@@ -43,14 +42,14 @@ class Blocks:
 
 
 def by_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
-    """The whole table sorted by columns, cut into blocks of at least so many of the sample's rows."""
-    return Blocks(_sorted(sample, columns, []), np.array(cut(len(sample), block), np.int64))
+    """The whole table sorted by columns, cut into blocks of at least ``block`` of the sample's rows."""
+    return Blocks(_sort(sample, columns, []), np.array(block_sizes(len(sample), block), np.int64))
 
 
 def by_unit(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
     """Range partitioning: a unit is a partition, its rows sorted by columns if there are any, and cut into blocks."""
-    sizes = [size for rows in np.bincount(sample.unit) for size in cut(int(rows), block)]
-    return Blocks(_sorted(sample, columns, [sample.unit]), np.array(sizes, np.int64))
+    sizes = [size for rows in np.bincount(sample.unit) for size in block_sizes(int(rows), block)]
+    return Blocks(_sort(sample, columns, [sample.unit]), np.array(sizes, np.int64))
 
 
 def by_z_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
@@ -60,7 +59,7 @@ def by_z_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
     for bit in reversed(range(Z_BITS)):
         for share in shares:
             curve = (curve << 1) | ((share >> bit) & 1)
-    return Blocks(np.argsort(curve, kind="stable"), np.array(cut(len(sample), block), np.int64))
+    return Blocks(np.argsort(curve, kind="stable"), np.array(block_sizes(len(sample), block), np.int64))
 
 
 def by_features(sample: Sample, words: Words, demands: Demands, order: Sequence[str], block: int) -> Blocks:
@@ -69,14 +68,20 @@ def by_features(sample: Sample, words: Words, demands: Demands, order: Sequence[
     ``words`` holds each row's feature vector. The sample's buckets of the order columns keep windows of time apart.
     """
     buckets = [name for name in order if name in sample.buckets]
-    return by_group(sample, groups(sample, words, demands, block, buckets), order, block)
+    return by_group(sample, group_sample(sample, words, demands, block, buckets), order, block)
 
 
-def groups(sample: Sample, words: Words, demands: Demands, block: int, buckets: Sequence[str] = ()) -> Codes:
+def by_group(sample: Sample, group: RowNumbers, order: Sequence[str], block: int) -> Blocks:
+    """Groups cut into blocks along the order."""
+    sizes = [size for rows in np.bincount(group) for size in block_sizes(int(rows), block)]
+    return Blocks(_sort(sample, order, [group]), np.array(sizes, np.int64))
+
+
+def group_sample(sample: Sample, words: Words, demands: Demands, block: int, buckets: Sequence[str] = ()) -> RowNumbers:
     """The group of each row: a number that is greater in later units."""
     bounds = {name: sample.bounds(name) for name in demands.columns if name in sample.times}
     keys = np.column_stack([words, *(sample.buckets[name].astype(np.uint64) for name in buckets)])
-    found = np.zeros(len(sample), np.int64)
+    group_of_row = np.zeros(len(sample), np.int64)
     first = 0
     for rows in np.split(np.argsort(sample.unit, kind="stable"), np.cumsum(np.bincount(sample.unit))[:-1]):
         if not len(rows):
@@ -91,32 +96,9 @@ def groups(sample: Sample, words: Words, demands: Demands, block: int, buckets: 
         }
         vectors = np.ascontiguousarray(distinct[:, : words.shape[1]])
         group = group_rows(vectors, counts.astype(np.int64), limits, demands, block)
-        found[rows] = first + group[place]
+        group_of_row[rows] = first + group[place]
         first += int(group.max()) + 1
-    return found
-
-
-def by_group(sample: Sample, group: Codes, order: Sequence[str], block: int) -> Blocks:
-    """Groups cut into blocks along the order."""
-    sizes = [size for rows in np.bincount(group) for size in cut(int(rows), block)]
-    return Blocks(_sorted(sample, order, [group]), np.array(sizes, np.int64))
-
-
-def _sorted(sample: Sample, columns: Sequence[str], before: list[Codes]) -> Codes:
-    keys = [sample.codes[name] for name in reversed(columns)] + before
-    return np.lexsort(keys).astype(np.int64) if keys else np.arange(len(sample))
-
-
-def _quantiles(codes: Codes) -> Codes:
-    """The share of rows with a smaller value, in steps of 2**-Z_BITS; equal values have equal shares."""
-    counts = np.bincount(codes + 1)
-    below = np.cumsum(counts) - counts
-    return (below[codes + 1] << Z_BITS) // max(1, len(codes))
-
-
-Shares = npt.NDArray[np.float64]
-Layout = Callable[[Sample], Blocks]
-"""A layout as it is tried on a sample."""
+    return group_of_row
 
 
 def shares_read(
@@ -182,10 +164,10 @@ def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:
     if arrow is None or stored_form(kind) is Form.WIDE:
         return None
     if pa.types.is_decimal(values.type) and arrow == pa.int64():
-        found = [summarize(values.slice(at, 1), kind) for at in range(len(values))]
-        if any(one == ColumnSummary() for one in found):
+        summaries = [summarize(values.slice(at, 1), kind) for at in range(len(values))]
+        if any(summary == ColumnSummary() for summary in summaries):
             return None
-        return pa.array([one.lower for one in found], arrow)
+        return pa.array([summary.lower for summary in summaries], arrow)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return values.cast(pa.binary())
     if pa.types.is_date32(values.type):
@@ -194,3 +176,15 @@ def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:
         return values.cast(arrow)
     except pa.ArrowInvalid:
         return None
+
+
+def _sort(sample: Sample, columns: Sequence[str], before: list[RowNumbers]) -> RowNumbers:
+    keys = [sample.codes[name] for name in reversed(columns)] + before
+    return np.lexsort(keys).astype(np.int64) if keys else np.arange(len(sample))
+
+
+def _quantiles(codes: RowNumbers) -> RowNumbers:
+    """The share of rows with a smaller value, in steps of 2**-Z_BITS; equal values have equal shares."""
+    counts = np.bincount(codes + 1)
+    below = np.cumsum(counts) - counts
+    return (below[codes + 1] << Z_BITS) // max(1, len(codes))

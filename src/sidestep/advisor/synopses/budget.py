@@ -33,7 +33,7 @@ _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class SynopsisChoice:
     """The synopses of one column in one group of blocks, beside its zone map; without parts, the zone map is all."""
 
     profile: Profile
@@ -73,7 +73,7 @@ class Choice:
 class Plan:
     """What the budget is spent on."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[SynopsisChoice, ...]
     budget: int
     single: str
     """The best single synopsis within the budget, for comparison."""
@@ -99,10 +99,10 @@ def spend(profiles: Sequence[Profile], budget: int) -> Plan:
     # Where the zone map keeps nothing for nothing, there is nothing to try.
     wanting = [profile.false_rows(profile.answers(zone_map(profile))) > 0 for profile in profiles]
     tried = [candidates(profile, budget) if more else [] for profile, more in zip(profiles, wanting, strict=True)]
-    options = [_options(profile, found) for profile, found in zip(profiles, tried, strict=True)]
+    options = [_pareto_front(profile, each) for profile, each in zip(profiles, tried, strict=True)]
     singles = _singles(profiles, tried, options, wanting, budget)
     single, best = min(singles.items(), key=lambda each: _false_rows(each[1]))
-    plan = min((_improved(start, options, budget) for start in singles.values()), key=_false_rows)
+    plan = min((_improve(start, options, budget) for start in singles.values()), key=_false_rows)
     note = ""
     least = min((min(profile.sizes) * profile.in_all for profile in profiles), default=0)
     if budget < least:
@@ -112,17 +112,17 @@ def spend(profiles: Sequence[Profile], budget: int) -> Plan:
     return Plan(tuple(plan), budget, single, _false_rows(best), tuple(map(tuple, tried)), note)
 
 
-def _false_rows(choices: Sequence[Choice]) -> float:
+def _false_rows(choices: Sequence[SynopsisChoice]) -> float:
     return sum(choice.false_rows for choice in choices)
 
 
-def _total(choices: Sequence[Choice]) -> int:
+def _total(choices: Sequence[SynopsisChoice]) -> int:
     tables = {choice.profile.column: choice.table.shared for choice in choices if choice.table is not None}
     own = sum(part.total - part.shared for choice in choices for part in choice.parts)
     return own + sum(tables.values())
 
 
-def bound_over(choices: Sequence[Choice]) -> float:
+def bound_over(choices: Sequence[SynopsisChoice]) -> float:
     """What the rate of false positives of a column stays below, over all groups of its blocks.
 
     A query counts as often as it is asked of any group, and for it the blocks that it is asked of.
@@ -132,36 +132,36 @@ def bound_over(choices: Sequence[Choice]) -> float:
     for choice in choices:
         profile, absent = choice.profile, ~choice.profile.holding
         scale = profile.weights * profile.in_all / max(1, len(profile.blocks))
-        wrong += scale * (_kept(profile, choice.parts) & absent).sum(axis=1)
+        wrong += scale * (_kept_blocks(profile, choice.parts) & absent).sum(axis=1)
         possible += scale * absent.sum(axis=1)
     asked = np.where(possible > 0, weights.max(axis=0, initial=0.0), 0.0)
     if not asked.any():
         return 1.0
     shares = asked / asked.sum()
     rate = float(shares @ np.divide(wrong, possible, out=np.zeros_like(wrong), where=possible > 0))
-    return _above(rate, shares, sum(math.log(choice.tried) for choice in choices))
+    return _hoeffding_bound(rate, shares, sum(math.log(choice.tried) for choice in choices))
 
 
-def thrifty(choice: Choice, least: float = 0.02) -> Choice:
-    """The choice without what saves hardly anything: synopses take time to make, not bytes alone.
+def drop_useless_parts(choice: SynopsisChoice, least: float = 0.02) -> SynopsisChoice:
+    """The choice without the parts that save hardly anything: synopses take time to make, not bytes alone.
 
     A plan may use all of its budget, for the last rows that it can save on the queries it is chosen by. What saves less
     than the share ``least`` of all rows will not be noticed on others.
     """
     best, profile = choice, choice.profile
     for parts in ((), *((part,) for part in choice.parts)):
-        kept = _choice(profile, parts, choice.tried)
+        kept = _evaluate(profile, parts, choice.tried)
         if kept.false_rows - choice.false_rows < least * profile.asked_rows and len(parts) < len(best.parts):
             best = kept
     return best
 
 
-def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
+def _pareto_front(profile: Profile, tried: Sequence[Candidate]) -> list[SynopsisChoice]:
     """Every candidate and every pair of different kinds, from nothing up, each cheaper than all that save as much."""
-    tried = len(found) * (len(found) + 1) // 2 + 1
-    nothing = _choice(profile, (), tried)
-    pairs = [(one, two) for one, two in combinations(found, 2) if one.kind is not two.kind]
-    made = [_choice(profile, parts, tried) for parts in [*((each,) for each in found), *pairs]]
+    count = len(tried) * (len(tried) + 1) // 2 + 1
+    nothing = _evaluate(profile, (), count)
+    pairs = [(one, two) for one, two in combinations(tried, 2) if one.kind is not two.kind]
+    made = [_evaluate(profile, parts, count) for parts in [*((each,) for each in tried), *pairs]]
     front = [nothing]
     for choice in sorted(made, key=lambda each: (each.total, each.false_rows)):
         if choice.false_rows < front[-1].false_rows:
@@ -169,38 +169,40 @@ def _options(profile: Profile, found: Sequence[Candidate]) -> list[Choice]:
     return front
 
 
-def _choice(profile: Profile, parts: tuple[Candidate, ...], tried: int) -> Choice:
-    kept = _kept(profile, parts)
+def _evaluate(profile: Profile, parts: tuple[Candidate, ...], tried: int) -> SynopsisChoice:
+    kept = _kept_blocks(profile, parts)
     rate = profile.rate(kept)
-    bound = _above(rate, profile.shares, math.log(tried)) if profile.shares.any() else 1.0
-    return Choice(profile, parts, profile.false_rows(kept), rate, bound, tried)
+    bound = _hoeffding_bound(rate, profile.shares, math.log(tried)) if profile.shares.any() else 1.0
+    return SynopsisChoice(profile, parts, profile.false_rows(kept), rate, bound, tried)
 
 
-def _kept(profile: Profile, parts: Sequence[Candidate]) -> Mask:
+def _kept_blocks(profile: Profile, parts: Sequence[Candidate]) -> Mask:
     kept = parts[0].kept if parts else profile.answers(zone_map(profile))
     for part in parts[1:]:
         kept = kept & part.kept
     return kept
 
 
-def _above(rate: float, shares: npt.NDArray[np.float64], log_tried: float) -> float:
-    """Hoeffding's bound for the best of so many tries, with queries of these shares."""
+def _hoeffding_bound(rate: float, shares: npt.NDArray[np.float64], log_tried: float) -> float:
+    """Hoeffding's bound on the true rate of the best of several tries, with queries of these shares."""
     slack = math.sqrt((log_tried - math.log(1 - _CONFIDENCE)) * float(shares @ shares) / 2)
     return min(1.0, rate + slack)
 
 
-def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: int) -> list[Choice]:
+def _improve(
+    start: Sequence[SynopsisChoice], options: Sequence[list[SynopsisChoice]], budget: int
+) -> list[SynopsisChoice]:
     """A plan after the changes that save the most rows for each byte more, one by one, as long as any fits."""
     chosen = list(start)
     left = budget - _total(chosen)
     while True:
         best, gain = None, 0.0
-        for place, found in enumerate(options):
+        for place, alternatives in enumerate(options):
             now, table = chosen[place], _other_table(chosen, place)
-            for choice in found:
+            for choice in alternatives:
                 if table is not None and choice.table is not None and choice.table.per_block != table.per_block:
                     continue
-                price = _beside(choice, table) - _beside(now, table)
+                price = _price_beside(choice, table) - _price_beside(now, table)
                 if choice.false_rows < now.false_rows and price <= left:
                     worth = (now.false_rows - choice.false_rows) / max(price, 1)
                     if worth > gain:
@@ -212,39 +214,39 @@ def _improved(start: Sequence[Choice], options: Sequence[list[Choice]], budget: 
         left = budget - _total(chosen)
 
 
-def _other_table(chosen: Sequence[Choice], place: int) -> Candidate | None:
+def _other_table(chosen: Sequence[SynopsisChoice], place: int) -> Candidate | None:
     """The global range table that another group of the same column has."""
     column = chosen[place].profile.column
     others = (choice for at, choice in enumerate(chosen) if at != place and choice.profile.column == column)
     return next((choice.table for choice in others if choice.table is not None), None)
 
 
-def _beside(choice: Choice, table: Candidate | None) -> int:
-    """What a choice takes if the column's table is paid for already, or is not."""
+def _price_beside(choice: SynopsisChoice, table: Candidate | None) -> int:
+    """The bytes of a choice, without those of the column's global range table if another group has paid for it."""
     return choice.total - (choice.table.shared if table is not None and choice.table is not None else 0)
 
 
 def _singles(
     profiles: Sequence[Profile],
     tried: Sequence[Sequence[Candidate]],
-    options: Sequence[list[Choice]],
+    options: Sequence[list[SynopsisChoice]],
     wanting: Sequence[bool],
     budget: int,
-) -> dict[str, list[Choice]]:
+) -> dict[str, list[SynopsisChoice]]:
     """Every plan of one kind at one size, wherever there is something to save, that the budget allows.
 
     The zone map alone is always one.
     """
-    found = {"zone map": [choices[0] for choices in options]}
+    plans = {"zone map": [choices[0] for choices in options]}
     for kind in TRIALS:
         for size in sorted({candidate.per_block for each in tried for candidate in each if candidate.kind is kind}):
             parts = [[c for c in each if c.kind is kind and c.per_block == size] for each in tried]
             if any(more and not each for more, each in zip(wanting, parts, strict=True)):
                 continue
             plan = [
-                _choice(profile, (each[0],), choices[0].tried) if each else choices[0]
+                _evaluate(profile, (each[0],), choices[0].tried) if each else choices[0]
                 for profile, each, choices in zip(profiles, parts, options, strict=True)
             ]
             if _total(plan) <= budget:
-                found[f"{kind} of {size} bytes"] = plan
-    return found
+                plans[f"{kind} of {size} bytes"] = plan
+    return plans

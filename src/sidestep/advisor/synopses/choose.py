@@ -4,7 +4,7 @@
 asked for              what happens
 =====================  ============================================================================================
 nothing                columns that look like keys get a small range-set, or a global range table, where a sample of
-                       blocks shows that it tells more than the zone map (:mod:`.defaults`)
+                       blocks shows that it skips more than the zone map (:mod:`.defaults`)
 a log                  columns that its queries filter share a thousandth of the table's bytes among them, by the rows
                        that synopses save those queries; join keys get range-sets more readily than others
 a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sidestep.advisor.synopses.budget import Choice, bound_over, spend, thrifty
+from sidestep.advisor.synopses.budget import SynopsisChoice, bound_over, drop_useless_parts, spend
 from sidestep.advisor.synopses.candidates import Profile, Share, group_profiles, zone_map
 from sidestep.advisor.synopses.defaults import LEAST_GAPS, default_recipe, gap_share, key_like
 from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
@@ -44,11 +44,11 @@ from sidestep.workload.table import ColumnUsage
 LOG_SHARE = 0.001
 """The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""
 LOOKED_AT = 200_000
-"""Two blocks of up to so many rows together are looked at first; of larger ones, one."""
+"""Two blocks are looked at first if they have at most this many rows together, else one."""
 MOST_BUDGET_COLUMNS = 40
-"""So many columns share a budget, those that queries use most first; trying more would take long."""
+"""Columns that share a budget at most, those that queries use most first; trying more would take long."""
 MOST_PROFILES = 80
-"""So many pairs of column and group share one: the more columns, the fewer groups."""
+"""Pairs of column and group that share a budget at most: the more columns, the fewer groups."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,15 @@ def choose_recipes(
         return RecipeChoice({**dict.fromkeys(usable, Recipe()), **fixed})
     sample = sample_blocks(snapshot, columns=list(open_columns), block_rows=block_rows)
     if budget is not None:
-        found = _budgeted(sample, open_columns, budget, asked)
+        choice = _spend_budget(sample, open_columns, budget, asked)
     else:
-        found = _defaults(sample, open_columns, asked or ColumnUsage(), round(LOG_SHARE * snapshot.bytes))
-    return replace(found, recipes={**dict.fromkeys(usable, Recipe()), **found.recipes, **fixed})
+        choice = _defaults(sample, open_columns, asked or ColumnUsage(), round(LOG_SHARE * snapshot.bytes))
+    return replace(choice, recipes={**dict.fromkeys(usable, Recipe()), **choice.recipes, **fixed})
 
 
 def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, budget: int) -> RecipeChoice:
     filtered = {name: type for name, type in columns.items() if asked.scans(name)}
-    served = _budgeted(sample, filtered, budget, asked) if filtered else RecipeChoice()
+    served = _spend_budget(sample, filtered, budget, asked) if filtered else RecipeChoice()
     keys = {
         name: type
         for name, type in columns.items()
@@ -120,11 +120,11 @@ def _with_gaps(sample: BlockSample, columns: Mapping[str, DataType]) -> dict[str
         for name, (coding, blocks) in first.items()
         if max(gap_share(coding, each) for each in blocks) >= LEAST_GAPS
     ]
-    found = sample.codes({name: columns[name] for name in gapped})
-    return {name: _profile(sample, name, *each, usual_queries(each[1])) for name, each in found.items()}
+    coded = sample.codes({name: columns[name] for name in gapped})
+    return {name: _profile(sample, name, *each, usual_queries(each[1])) for name, each in coded.items()}
 
 
-def _budgeted(
+def _spend_budget(
     sample: BlockSample, columns: Mapping[str, DataType], budget: int, asked: ColumnUsage | None
 ) -> RecipeChoice:
     notes = []
@@ -137,8 +137,8 @@ def _budgeted(
     profiles = [_asked_profile(sample, name, *each, asked) for name, each in coded.items()]
     asked_for = [profile for profile in profiles if len(profile.queries)]
     wanting = [each for each in asked_for if each.false_rows(each.answers(zone_map(each))) > 0]
-    told_apart = {profile.column: coded[profile.column] for profile in wanting}
-    groups = block_groups(sample, told_apart, min(MOST_GROUPS, MOST_PROFILES // max(1, len(wanting))))
+    by_group = {profile.column: coded[profile.column] for profile in wanting}
+    groups = block_groups(sample, by_group, min(MOST_GROUPS, MOST_PROFILES // max(1, len(wanting))))
     if asked is None:
         notes.append("There is no log: single values and short ranges, alike in all columns, stand for the queries.")
     elif not any(asked.scans(name) for name in tried):
@@ -157,18 +157,18 @@ def _budgeted(
         notes.append(f"Judged by {len(sample.blocks)} of about {sample.of_blocks:,} blocks.")
     recipes: dict[str, Recipe] = {profile.column: Recipe() for profile in asked_for}
     bounds: dict[str, float] = {}
-    for name in told_apart:
-        choices = [thrifty(choice) for choice in plan.choices if choice.profile.column == name]
-        recipes[name] = _of_groups(choices, groups) if groups else _recipe(choices[0])
+    for name in by_group:
+        choices = [drop_useless_parts(choice) for choice in plan.choices if choice.profile.column == name]
+        recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0])
         if recipes[name]:
             bounds[name] = bound_over(choices)
     return RecipeChoice(recipes, bounds, tuple(notes))
 
 
-def _of_groups(choices: Sequence[Choice], groups: Sequence[BlockGroup]) -> Recipe:
+def _recipe_of_groups(choices: Sequence[SynopsisChoice], groups: Sequence[BlockGroup]) -> Recipe:
     """What the largest group gets, and the others instead where that differs."""
     general = _recipe(choices[0])
-    apart: dict[Recipe, tuple[set[Partition], list[Choice]]] = {}
+    apart: dict[Recipe, tuple[set[Partition], list[SynopsisChoice]]] = {}
     for choice, group in zip(choices[1:], groups[1:], strict=True):
         if (recipe := _recipe(choice)) != general:
             partitions, alike = apart.setdefault(recipe, (set(), []))
@@ -182,7 +182,7 @@ def _of_groups(choices: Sequence[Choice], groups: Sequence[BlockGroup]) -> Recip
     )
 
 
-def _why(apart: Sequence[Choice], general: Choice) -> str:
+def _why(apart: Sequence[SynopsisChoice], general: SynopsisChoice) -> str:
     """What makes some partitions different, in the terms that they were judged by."""
     asked = sum(choice.profile.asked_rows for choice in apart)
     saved = sum(choice.saved * choice.profile.asked_rows for choice in apart) / asked if asked else 0.0
@@ -212,7 +212,7 @@ def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage |
     ]
 
 
-def _recipe(choice: Choice) -> Recipe:
+def _recipe(choice: SynopsisChoice) -> Recipe:
     recipe = Recipe()
     for part in choice.parts:
         recipe = recipe.with_size(part.kind, part.kind.sizes.within(part.per_block))

@@ -1,4 +1,4 @@
-"""Gathering what is alike: a few groups of points, none with two that are far apart if that can be helped."""
+"""Complete-linkage clustering: a few groups of points, none with two that are far apart if that can be helped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 NEAR = 1.0
-"""Points are alike if they differ by less than this in everything."""
+"""Points are alike if they differ by less than this in every dimension."""
 
 
-def gathered(
+def complete_linkage(
     points: Sequence[Sequence[float]], most: int, enough: Callable[[Sequence[int]], bool] | None = None
 ) -> list[int]:
     """The number of each point's group, counted from the group of the first point on.
@@ -18,11 +18,11 @@ def gathered(
     The two groups whose farthest points are nearest become one, as long as those are near, or there are more than
     ``most``. A group that is not ``enough`` joins the one nearest to it.
 
-    >>> gathered([(0.0, 1.0), (5.0, 1.0), (0.5, 1.2), (5.2, 0.9), (20.0, 0.0)], 8)
+    >>> complete_linkage([(0.0, 1.0), (5.0, 1.0), (0.5, 1.2), (5.2, 0.9), (20.0, 0.0)], 8)
     [0, 1, 0, 1, 2]
-    >>> gathered([], 8)
+    >>> complete_linkage([], 8)
     []
-    >>> gathered([(0.0,), (5.0,), (5.2,), (20.0,)], 8, lambda members: len(members) > 1)
+    >>> complete_linkage([(0.0,), (5.0,), (5.2,), (20.0,)], 8, lambda members: len(members) > 1)
     [0, 0, 0, 0]
     """
     if not points:

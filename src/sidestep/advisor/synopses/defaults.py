@@ -1,7 +1,7 @@
 """Whether a column is worth a synopsis when no one says so: the rule for defaults, tried on a sample of blocks.
 
 A range-set of a few ranges is cheap, and it is what predicates that joins induce are made of (diPs, section 4). So that
-is the default, where it tells something that the zone map does not: blocks have gaps, and values that other blocks hold
+is the default where it skips what the zone map does not: blocks have gaps, and values that other blocks hold
 lie in them. Where blocks have so many gaps that a few ranges leave most of them closed, a global range table is tried,
 in which blocks share their gaps.
 

@@ -1,4 +1,4 @@
-"""Groups of partitions whose blocks are alike: what a budget tells apart.
+"""Groups of partitions whose blocks are alike: each gets its own share of a budget.
 
 Blocks of a partition are described by their rows, and in each column by how far apart their values are and which share
 of what lies between is gaps. Partitions that are alike in all of it form a group, of which there are few, so that each
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.advisor.synopses.clustering import gathered
+from sidestep.advisor.synopses.clustering import complete_linkage
 from sidestep.advisor.synopses.defaults import gap_share
 from sidestep.advisor.synopses.sample import ENOUGH, BlockSample, Look, row_scale, sparsity_scale
 from sidestep.store.snapshot import Partition
@@ -27,7 +27,7 @@ from sidestep.synopsis.values.forms import Form
 
 MOST_GROUPS = 8
 MOST_PARTITIONS = 10_000
-"""Partitions of a table with more are not told apart: an index names those that have a recipe of their own."""
+"""A table with more partitions has no groups: an index names the partitions that have a recipe of their own."""
 _GAPS = 2.0
 """Half of what lies between is a difference."""
 _STEPS = 4
@@ -66,14 +66,14 @@ def block_groups(
         blocks = sum(len(held[sampled[at]]) for at in members)
         return blocks >= ENOUGH or blocks >= per_file * sum(sample.partitions[sampled[at]] for at in members)
 
-    labels = gathered([_described(sample, held[each], coded) for each in sampled], most, enough)
+    labels = complete_linkage([_describe(sample, held[each], coded) for each in sampled], most, enough)
     if len(set(labels)) < 2:
         return []
-    found: list[list[Partition]] = [[] for _ in set(labels)]
+    labeled: list[list[Partition]] = [[] for _ in set(labels)]
     for partition, nearest in zip(sample.partitions, _nearest(sample, sampled), strict=True):
-        found[labels[nearest]].append(partition)
+        labeled[labels[nearest]].append(partition)
     groups = []
-    for number, partitions in enumerate(found):
+    for number, partitions in enumerate(labeled):
         members = [
             place for each, label in zip(sampled, labels, strict=True) if label == number for place in held[each]
         ]
@@ -82,16 +82,16 @@ def block_groups(
     return sorted(groups, key=lambda group: -group.of_blocks)
 
 
-def _described(
+def _describe(
     sample: BlockSample, places: Sequence[int], coded: Mapping[str, tuple[Coding, Sequence[Codes]]]
 ) -> tuple[float, ...]:
     """A partition by its sampled blocks, on scales where partitions that differ by less than 1 are alike."""
-    found = [float(np.mean([row_scale(sample.blocks[place].rows) for place in places]))]
+    scales = [float(np.mean([row_scale(sample.blocks[place].rows) for place in places]))]
     for coding, blocks in coded.values():
         mine = [blocks[place] for place in places]
-        found.append(float(np.mean([sparsity_scale(_sparsity(coding, codes)) for codes in mine])))
-        found.append(_GAPS * float(np.mean([gap_share(coding, codes) for codes in mine])))
-    return tuple(found)
+        scales.append(float(np.mean([sparsity_scale(_sparsity(coding, codes)) for codes in mine])))
+        scales.append(_GAPS * float(np.mean([gap_share(coding, codes) for codes in mine])))
+    return tuple(scales)
 
 
 def _sparsity(coding: Coding, codes: Codes) -> float:

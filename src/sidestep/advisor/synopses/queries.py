@@ -25,9 +25,9 @@ def asked_sets(asked: ColumnUsage, name: str, type: DataType) -> list[tuple[Inte
     """The sets of values that queries ask of a column of this type, most frequent first."""
     sets = [
         pair
-        for column, found in asked.ranges.items()
+        for column, counts in asked.ranges.items()
         if (column.name, column.type) == (name, type)
-        for pair in found.items()
+        for pair in counts.items()
     ]
     return sorted(sets, key=lambda pair: -pair[1])
 
@@ -41,8 +41,8 @@ def popular_sets(asked: ColumnUsage, columns: Mapping[str, DataType]) -> dict[st
 
 def known_sets(sets: Sequence[tuple[IntervalSet, int]], coding: Coding) -> dict[IntervalSet, CodeRanges]:
     """The sets that queries are judged by, most frequent first, as codes."""
-    found = {ranges: code_ranges(ranges, coding) for ranges, _ in sets[:MOST_QUERIES]}
-    return {ranges: codes for ranges, codes in found.items() if codes is not None}
+    coded = {ranges: code_ranges(ranges, coding) for ranges, _ in sets[:MOST_QUERIES]}
+    return {ranges: codes for ranges, codes in coded.items() if codes is not None}
 
 
 def asked_of_groups(
@@ -52,7 +52,7 @@ def asked_of_groups(
     partitions = [dict(partition) for group in groups for partition in group.partitions]
     number = np.arange(len(partitions), dtype=np.int32)
     begins = np.cumsum([0, *(len(group.partitions) for group in groups)])
-    found = np.zeros((len(groups), len(place)))
+    weights = np.zeros((len(groups), len(place)))
     for bounds, count in asked.filters.items():
         wanted = dict(bounds)
         if wanted.get(column) not in place:
@@ -65,8 +65,8 @@ def asked_of_groups(
                 mask = kept_by(values, Within(other, ranges))
                 asks = asks if mask is None else asks * mask
         means = np.add.reduceat(asks, begins[:-1]) / np.diff(begins)
-        found[:, place[wanted[column]]] += count * means
-    return found
+        weights[:, place[wanted[column]]] += count * means
+    return weights
 
 
 def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) -> list[CodeRanges]:
@@ -80,10 +80,10 @@ def usual_queries(blocks: Sequence[Codes], count: int = QUERIES, seed: int = 0) 
         return []
     least, greatest = min(int(codes[0]) for codes in held), max(int(codes[-1]) for codes in held)
     short = (greatest - least) // _SHORT
-    found = []
+    queries = []
     for number in range(count):
         codes = held[int(rng.integers(len(held)))]
         begin = int(codes[int(rng.integers(len(codes)))])
         end = min(begin + short * (number % 2), int(GREATEST))
-        found.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
-    return found
+        queries.append(CodeRanges(np.array([begin], dtype=np.uint64), np.array([end], dtype=np.uint64)))
+    return queries

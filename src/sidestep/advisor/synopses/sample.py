@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.advisor.synopses.clustering import gathered
+from sidestep.advisor.synopses.clustering import complete_linkage
 from sidestep.predicate.types import DataType
 from sidestep.store.location import Location, open_file
 from sidestep.store.parquet.leaf import leaves_of, reading_of
@@ -34,9 +34,9 @@ from sidestep.synopsis.values.forms import Form, stored_form
 MOST_BLOCKS = 32
 MOST_ROWS = 2_000_000
 FEWEST_BLOCKS = 8
-"""So many are taken however many rows they have: fewer would say nothing about how blocks differ."""
+"""Blocks that are taken however many rows they have: fewer would say nothing about how blocks differ."""
 MOST_LOOKED_AT = 256
-"""So many partitions have a footer looked at."""
+"""Partitions that have a footer looked at, at most."""
 MOST_STRATA = 8
 ENOUGH = 4
 """Blocks of a stratum that are drawn, if rows allow."""
@@ -55,8 +55,8 @@ class SampledBlock:
     begin: int = 0
     """Where its rows begin in the row group."""
 
-    def cut(self, rows: int | None, most: int) -> list[SampledBlock]:
-        """Blocks of so many rows each, spread over this one; itself if it is no larger."""
+    def split(self, rows: int | None, most: int) -> list[SampledBlock]:
+        """At most ``most`` blocks of ``rows`` rows each, spread over this one; itself if it is not twice as large."""
         if rows is None or self.rows < 2 * rows:
             return [self]
         return [replace(self, rows=rows, begin=at * rows) for at in _spread(self.rows // rows, most)]
@@ -70,7 +70,6 @@ class BlockSample:
     blocks: tuple[SampledBlock, ...]
     of_blocks: int
     """How many blocks the table has; an estimate, unless every file was opened."""
-    of_rows: int
     partitions: Mapping[Partition, int] = field(default_factory=dict)
     """The table's partitions in order, with the number of files of each."""
     looks: Mapping[Partition, Look] = field(default_factory=dict)
@@ -98,11 +97,11 @@ class BlockSample:
             read = list(chain.from_iterable(pool.map(lambda group: self._values(group, usable), groups)))
             whole = [name for name in usable if all(name in values for values in read)]
 
-            def coded(name: str) -> tuple[Coding, list[Codes] | None]:
-                return _coded(usable[name], [values[name] for values in read])
+            def code(name: str) -> tuple[Coding, list[Codes] | None]:
+                return _code(usable[name], [values[name] for values in read])
 
-            found = dict(zip(whole, pool.map(coded, whole), strict=True))
-        return {name: (coding, codes) for name, (coding, codes) in found.items() if codes is not None}
+            by_name = dict(zip(whole, pool.map(code, whole), strict=True))
+        return {name: (coding, codes) for name, (coding, codes) in by_name.items() if codes is not None}
 
     def _values(self, blocks: Sequence[SampledBlock], columns: Mapping[str, DataType]) -> list[dict[str, pa.Array]]:
         """The distinct values of blocks of one row group, NULL among them; without columns that Spark would convert."""
@@ -116,15 +115,15 @@ class BlockSample:
                     for name, type in columns.items()
                     if (leaf := leaves.get(name)) is not None and reading_of(leaf, type) is not None
                 ]
-                found: list[dict[str, pa.Array]] = [{} for _ in blocks]
+                of_blocks: list[dict[str, pa.Array]] = [{} for _ in blocks]
                 for name in wanted:
                     # One at a time: a row group of a wide table need not fit into memory as a whole.
                     column = parquet.read_row_group(row_group, columns=[name], use_threads=False).column(0)
                     if pa.types.is_dictionary(column.type):
                         column = column.cast(column.type.value_type)
-                    for block, values in zip(blocks, found, strict=True):
+                    for block, values in zip(blocks, of_blocks, strict=True):
                         values[name] = pc.unique(column.slice(block.begin, block.rows))
-                return found
+                return of_blocks
         except (pa.ArrowException, OSError, ValueError):
             return [{} for _ in blocks]  # the job that indexes the file will say what is wrong with it
 
@@ -138,35 +137,34 @@ def sample_blocks(
     columns: Collection[str] = (),
     block_rows: int | None = None,
 ) -> BlockSample:
-    """Blocks spread over the table's files (or over some of them), at most so many and about so many rows.
+    """At most ``most`` blocks of about ``most_rows`` rows together, spread over the table's files or some of them.
 
     With partitions, each kind of them has its blocks; ``columns`` are those that make the difference. ``block_rows``
-    is for a table that is to have blocks of that size: there, so many rows that follow each other stand for a block.
+    is for a table that is to have blocks of that size: there, as many consecutive rows stand for a block.
     """
     listed = snapshot.files if files is None else tuple(files)
     partitions: dict[Partition, list[DataFile]] = {}
     for file in listed:
         partitions.setdefault(file.partition, []).append(file)
-    opened = _to_open(listed, list(partitions.values()), most)
+    opened = _files_to_open(listed, list(partitions.values()), most)
     with ThreadPoolExecutor(8) as pool:
         footers = list(pool.map(lambda file: _footer(snapshot.root, file, columns), opened))
-    found = [piece for blocks, _ in footers for block in blocks for piece in block.cut(block_rows, most)]
+    pieces = [piece for blocks, _ in footers for block in blocks for piece in block.split(block_rows, most)]
     whole = sum(block.rows for blocks, _ in footers for block in blocks)
     scale = len(listed) / max(1, sum(bool(blocks) for blocks, _ in footers))
-    rows = sum(block.rows for block in found)
-    wanted = most if rows <= most_rows else min(most, max(FEWEST_BLOCKS, len(found) * most_rows // rows))
+    rows = sum(block.rows for block in pieces)
+    wanted = most if rows <= most_rows else min(most, max(FEWEST_BLOCKS, len(pieces) * most_rows // rows))
     looks = {file.partition: look for file, (blocks, look) in zip(opened, footers, strict=True) if blocks}
     return BlockSample(
         snapshot.root,
-        _drawn(found, wanted, looks),
-        round(scale * (len(found) if block_rows is None else max(len(found), whole / block_rows))),
-        round(whole * scale),
+        _draw(pieces, wanted, looks),
+        round(scale * (len(pieces) if block_rows is None else max(len(pieces), whole / block_rows))),
         {partition: len(held) for partition, held in partitions.items()},
         looks,
     )
 
 
-def _to_open(listed: Sequence[DataFile], partitions: Sequence[Sequence[DataFile]], most: int) -> list[DataFile]:
+def _files_to_open(listed: Sequence[DataFile], partitions: Sequence[Sequence[DataFile]], most: int) -> list[DataFile]:
     """Files spread over the table: with partitions, one of each, and more if those are few."""
     firsts = [partitions[at][len(partitions[at]) // 2] for at in _spread(len(partitions), MOST_LOOKED_AT)]
     chosen = {file.path for file in firsts} if len(partitions) > 1 else set()
@@ -174,17 +172,17 @@ def _to_open(listed: Sequence[DataFile], partitions: Sequence[Sequence[DataFile]
     return [file for file in listed if file.path in chosen]
 
 
-def _drawn(found: Sequence[SampledBlock], wanted: int, looks: Mapping[Partition, Look]) -> tuple[SampledBlock, ...]:
-    """Blocks spread over those found, and over each stratum of partitions by itself if there are several."""
-    strata = dict(zip(looks, gathered(list(looks.values()), MOST_STRATA), strict=True))
+def _draw(blocks: Sequence[SampledBlock], wanted: int, looks: Mapping[Partition, Look]) -> tuple[SampledBlock, ...]:
+    """Blocks spread over all, and over each stratum of partitions by itself if there are several."""
+    strata = dict(zip(looks, complete_linkage(list(looks.values()), MOST_STRATA), strict=True))
     count = len(set(strata.values()))
     least = max(2, min(ENOUGH, wanted // max(1, count)))
     chosen: list[int] = []
     for stratum in range(count):
-        places = [at for at, block in enumerate(found) if strata[block.file.partition] == stratum]
-        share = max(least, round(wanted * len(places) / len(found))) if count > 1 else wanted
+        places = [at for at, block in enumerate(blocks) if strata[block.file.partition] == stratum]
+        share = max(least, round(wanted * len(places) / len(blocks))) if count > 1 else wanted
         chosen += [places[at] for at in _spread(len(places), share)]
-    return tuple(found[at] for at in sorted(chosen))
+    return tuple(blocks[at] for at in sorted(chosen))
 
 
 def _footer(root: Location, file: DataFile, columns: Collection[str]) -> tuple[list[SampledBlock], Look]:
@@ -195,10 +193,10 @@ def _footer(root: Location, file: DataFile, columns: Collection[str]) -> tuple[l
         return [], ()
     counts = [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
     blocks = [SampledBlock(file, at, rows) for at, rows in enumerate(counts) if rows]
-    return blocks, _look(footer, max(blocks, key=lambda block: block.rows), columns) if blocks else ()
+    return blocks, _footer_scales(footer, max(blocks, key=lambda block: block.rows), columns) if blocks else ()
 
 
-def _look(footer: pq.FileMetaData, block: SampledBlock, columns: Collection[str]) -> Look:
+def _footer_scales(footer: pq.FileMetaData, block: SampledBlock, columns: Collection[str]) -> Look:
     """Rows in a block, and how sparse each column's values are at least: on logarithmic scales."""
     group = footer.row_group(block.row_group)
     chunks = (group.column(at) for at in range(group.num_columns))
@@ -236,7 +234,7 @@ def _spread(length: int, count: int) -> list[int]:
     return [(2 * at + 1) * length // (2 * count) for at in range(count)]
 
 
-def _coded(type: DataType, blocks: Sequence[pa.Array]) -> tuple[Coding, list[Codes] | None]:
+def _code(type: DataType, blocks: Sequence[pa.Array]) -> tuple[Coding, list[Codes] | None]:
     coding = Coding(type)
     if coding.form is Form.BYTES:
         held = [shared_prefix(values) for values in blocks if values.null_count < len(values)]

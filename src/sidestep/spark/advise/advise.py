@@ -13,8 +13,8 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.advice import Advice, Estimate
-from sidestep.advisor.layouts.choose import Chosen, LayoutChoice, Study, chosen_by, features_formulas
-from sidestep.advisor.layouts.sample import SEED, Codes
+from sidestep.advisor.layouts.choose import ChosenLayout, LayoutChoice, Study, choose_from_study, feature_formulas
+from sidestep.advisor.layouts.sample import SEED, RowNumbers
 from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
@@ -93,10 +93,10 @@ def advise(
             partition_columns=source.partition_columns,
         )
     with watch.stage("choose"):
-        chosen = chosen_by(study, num_features=num_features)
+        chosen = choose_from_study(study, num_features=num_features)
         past, judged, judged_by = _split_log(study, workload, later, called)
         like, count = chosen.layout, max(1, len(chosen.layout.features))
-        before = chosen if past is None else chosen_by(study, num_features=count, weights=past, like=like)
+        before = chosen if past is None else choose_from_study(study, num_features=count, weights=past, like=like)
     with watch.stage("estimate"):
         today = _read_today(source, index_dir, judged)
         estimates = _estimate_layouts(study, before, judged, today)
@@ -151,14 +151,14 @@ def _columns_of_filters(workload: Workload, table: str) -> frozenset[str]:
 
 
 def _estimate_layouts(
-    study: Study, chosen: Chosen, judged: Sequence[Judged], today: tuple[Shares, str] | None
+    study: Study, chosen: ChosenLayout, judged: Sequence[Judged], today: tuple[Shares, str] | None
 ) -> tuple[Estimate, ...]:
     choice, formulas = chosen.layout, [one.formula for one in judged]
-    columns, features = most_filtered(study), features_formulas(choice.features)
+    columns, features = most_filtered(study), feature_formulas(choice.features)
 
-    def shares_of(rows: Codes) -> dict[str, tuple[Shares, str]]:
+    def shares_of(rows: RowNumbers) -> dict[str, tuple[Shares, str]]:
         sample, words = study.drawn.sample.take(rows), chosen.words[rows]
-        block = sample.scaled(choice.min_size)
+        block = sample.rows_for(choice.min_size)
         bucketed = sample if choice.buckets else replace(sample, buckets={})
         units, first = choice.by or "slices", columns[:1]
         curves = {", ".join(columns[:count]): columns[:count] for count in Z_COLUMNS if columns}
@@ -188,13 +188,13 @@ def _estimate_layouts(
     )
 
 
-def by_file(file: Codes) -> Blocks:
+def by_file(file: RowNumbers) -> Blocks:
     """The table as its files have it."""
     sizes = np.bincount(file)
     return Blocks(np.argsort(file, kind="stable"), sizes[sizes > 0].astype(np.int64))
 
 
-def half_of(rows: Codes) -> Codes:
+def half_of(rows: RowNumbers) -> RowNumbers:
     """Half of the rows, by chance."""
     chosen = np.random.default_rng(SEED).permutation(len(rows))[: -(-len(rows) // 2)]
     return np.asarray(rows[np.sort(chosen)])

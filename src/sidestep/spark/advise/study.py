@@ -16,10 +16,10 @@ from sidestep.advisor.layouts.choose import (
     UNITS,
     LayoutChoice,
     Study,
-    chosen_by,
-    times_filtered,
+    choose_from_study,
+    time_columns,
 )
-from sidestep.advisor.layouts.sample import SEED, Drawn, ranks, sample_of
+from sidestep.advisor.layouts.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
@@ -55,7 +55,7 @@ def draw(
     partition_columns: Sequence[str] = (),
     buckets: Mapping[str, str] | None = None,
     sample_rows: int = SAMPLE_ROWS,
-) -> Drawn:
+) -> DrawnSample:
     """About ``sample_rows`` rows, the same ones each time.
 
     ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Predicates
@@ -86,7 +86,7 @@ def draw(
     for number, name in enumerate(checked.words):
         vectors[:, number] = table[name].to_numpy().view(np.uint64)
     bits = unpack(vectors, len(used))
-    return Drawn(
+    return DrawnSample(
         sample,
         {item: np.ascontiguousarray(bits[:, at]) for at, item in enumerate(used)},
         ranks(table[FILE_PATH])[1].clip(0),
@@ -138,7 +138,7 @@ def choose_layout(
         unit_rows=unit_rows,
         partition_columns=partition_columns,
     )
-    return chosen_by(study, num_features=num_features, order=order).layout
+    return choose_from_study(study, num_features=num_features, order=order).layout
 
 
 def draw_study(
@@ -161,7 +161,7 @@ def draw_study(
     augmented = augment(of_log)
     sets = candidate_sets(augmented)
     least = min_size if min_size is not None else LayoutSpec().min_size
-    times = times_filtered(of_log, types)
+    times = time_columns(of_log, types)
     total, by = _count_rows(rows, times, least, by)
     items = sorted({item for one in sets for item in one.items})
     filtered = {column.name for item in of_log.items for column in item.columns}

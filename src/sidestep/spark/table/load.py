@@ -214,7 +214,7 @@ def _choose_by_log(
     )
     checked = check_features(spark, choice.features, source.schema)
     place = {feature: number for number, feature in enumerate(choice.features.features)}
-    demands = choice.demands.kept([place[feature] for feature in checked.features.features])
+    demands = choice.demands.restrict([place[feature] for feature in checked.features.features])
     return checked, replace(
         spec,
         by=choice.by,

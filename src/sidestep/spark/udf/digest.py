@@ -1,22 +1,20 @@
-"""What code may use and still be a function of its arguments alone.
-
-Spark believes whoever says that a function is deterministic, and so does sidestep, within reason: code that plainly
-reaches for a clock, for chance or for the world outside is not taken at its word, as blocks would be skipped on it.
-
-What a Python function means, as a digest of its code and of all that its code refers to.
+"""What a Python function means, as a digest of its code and of all that its code refers to.
 
 Two functions with one digest give the same value for the same arguments, in this process or in a later one; where that
 cannot be known for certain there is no digest, and :class:`Unclear` says why. Bytecode, constants, defaults, closures
 and globals count; names of files, line numbers and the function's own name do not. What is in Python's library or in an
-installed package counts by name and version, what is the user's own by its code. Spark's word that a function is
-deterministic is taken, except where the code plainly reaches for a clock, chance, or the world outside.
+installed package counts by name and version, what is the user's own by its code.
 
+Spark believes whoever says that a function is deterministic, and so does sidestep, within reason: code that plainly
+reaches for a clock, for chance or for the world outside has no digest, as blocks would be skipped on it.
+
+>>> def digest(function): return FunctionDigest(function).digest()
 >>> limit = 3
->>> digest_of(lambda x: x > limit) == digest_of(lambda x: x > limit)
+>>> digest(lambda x: x > limit) == digest(lambda x: x > limit)
 True
->>> digest_of(lambda x: x > 3) == digest_of(lambda x: x > 4)
+>>> digest(lambda x: x > 3) == digest(lambda x: x > 4)
 False
->>> digest_of(lambda x, seen=[]: x in seen)
+>>> digest(lambda x, seen=[]: x in seen)
 Traceback (most recent call last):
     ...
 sidestep.spark.udf.digest.Unclear: a default of <lambda> is a list, which may change
@@ -42,11 +40,11 @@ from pathlib import Path
 from typing import Any
 
 
-def _words(text: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text))
 
 
-PURE_BUILTINS = _words(
+PURE_BUILTINS = _names(
     """
     abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter float
     format frozenset getattr hasattr hex int isinstance issubclass iter len list map max memoryview min next object
@@ -55,7 +53,7 @@ PURE_BUILTINS = _words(
     """
 ) | {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 """Names that Python always knows; not among them are open and input, hash and id, eval and exec, globals and vars."""
-OUTSIDE_MODULES = _words(
+OUTSIDE_MODULES = _names(
     """
     asyncio atexit ctypes fileinput ftplib gc getpass glob http imaplib importlib inspect io linecache locale mmap
     multiprocessing os pathlib pickle platform poplib random resource runpy secrets select shelve shutil signal smtplib
@@ -63,7 +61,7 @@ OUTSIDE_MODULES = _words(
     """
 )
 """Modules of Python's library whose functions may answer differently another time, or elsewhere."""
-OUTSIDE_ATTRIBUTES = _words(
+OUTSIDE_ATTRIBUTES = _names(
     """
     astimezone default_rng environ fromtimestamp getenv getrandbits localtime now random read_csv read_parquet timestamp
     today urlopen utcnow uuid1 uuid4
@@ -85,13 +83,8 @@ class Unclear(Exception):
     """A function whose meaning cannot be had for certain, and why."""
 
 
-def digest_of(function: object) -> str:
-    """The digest of what a function means; Unclear if there is none."""
-    return Meaning(function).digest()
-
-
-class Meaning:
-    """One look at a function, and what it came upon."""
+class FunctionDigest:
+    """The digest of one function while it is taken, and whether it may change while this process runs."""
 
     def __init__(self, function: object) -> None:
         self.function = function
@@ -101,6 +94,7 @@ class Meaning:
         self._seen: dict[int, int] = {}
 
     def digest(self) -> str:
+        """The digest of what the function means; Unclear if there is none."""
         self._put("python", PYTHON)
         try:
             if isinstance(self.function, types.FunctionType) and declared_version(self.function) is None:
@@ -122,7 +116,7 @@ class Meaning:
     def _value(self, value: Any, what: str) -> None:
         kind = type(value)
         if declared_version(value) is not None:
-            self._declared(value)
+            self._put_declared(value)
         elif kind in PLAIN or kind in VALUES or (kind in MOMENTS and _has_fixed_zone(value)):
             self._put(kind.__name__, repr(value))
         elif kind is tuple:
@@ -130,7 +124,7 @@ class Meaning:
             for item in value:
                 self._value(item, what)
         elif kind is frozenset:
-            self._put("frozenset", *sorted(self._apart(item, what) for item in value))
+            self._put("frozenset", *sorted(self._separate_digest(item, what) for item in value))
         elif kind is re.Pattern:
             self._put("pattern", str(value.flags))
             self._value(value.pattern, what)
@@ -159,20 +153,20 @@ class Meaning:
         else:
             raise Unclear(f"{what} is a {kind.__name__}, which may change")
 
-    def _apart(self, value: object, what: str) -> str:
+    def _separate_digest(self, value: object, what: str) -> str:
         """The digest of a value that has no place among others, as in a set."""
-        apart = Meaning(value)
-        apart._value(value, what)
-        self.live |= apart.live
-        return apart._hash.hexdigest()
+        separate = FunctionDigest(value)
+        separate._value(value, what)
+        self.live |= separate.live
+        return separate._hash.hexdigest()
 
-    def _declared(self, value: Any) -> None:
+    def _put_declared(self, value: Any) -> None:
         named = value if hasattr(value, "__qualname__") else type(value)
         self._put("declared", str(declared_version(value)), named.__module__, named.__qualname__)
-        # One function made twice, for two limits, has one name: what it closes over tells the two apart, if it can.
+        # One function made twice, for two limits, has one name: what it closes over distinguishes the two, if it can.
         for cell in getattr(value, "__closure__", None) or ():
             try:
-                self._put("closure", self._apart(cell.cell_contents, "a closure"))
+                self._put("closure", self._separate_digest(cell.cell_contents, "a closure"))
             except (Unclear, ValueError):
                 self._put("closure")
 
@@ -233,7 +227,7 @@ class Meaning:
 
     def _globals(self, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
         """What the function's code takes from its module, each once, in the order of its first use."""
-        found: dict[str, Any] = {}
+        taken: dict[str, Any] = {}
         for steps in _instructions(function.__code__):
             for at, step in enumerate(steps):
                 if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
@@ -243,11 +237,11 @@ class Meaning:
                 if step.opname == "IMPORT_NAME":
                     if steps[at - 2].argval != 0:
                         raise Unclear(f"it imports {step.argval!r} from its own package")
-                    found[f"import {step.argval}"] = self._release(step.argval, f"import {step.argval}")
+                    taken[f"import {step.argval}"] = self._release(step.argval, f"import {step.argval}")
                 if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                     path, value = self._global(function, steps, at)
-                    found[path] = value
-        yield from found.items()
+                    taken[path] = value
+        yield from taken.items()
 
     def _global(self, function: types.FunctionType, steps: list[dis.Instruction], at: int) -> tuple[str, Any]:
         name = str(steps[at].argval)
@@ -275,10 +269,10 @@ def declared_version(value: Any) -> str | None:
 
 def is_importable(value: Callable[..., Any]) -> bool:
     """Whether a function or class is what its module holds under its name: then its pickle is that name alone."""
-    found: Any = sys.modules.get(value.__module__ or "")
+    held: Any = sys.modules.get(value.__module__ or "")
     for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is value
+        held = getattr(held, part, None)
+    return held is value
 
 
 @functools.lru_cache(maxsize=1_000)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from sidestep.errors import SidestepError
-from sidestep.spark.udf.digest import DECLARED, Meaning, Unclear, declared_version
+from sidestep.spark.udf.digest import DECLARED, FunctionDigest, Unclear, declared_version
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,7 +107,7 @@ def identify(command: bytes) -> tuple[bool, str, bool]:
         return False, f"it could not be unpickled where the query is planned ({problem})", False
     if isinstance(function, _Broadcast):
         return False, "it is larger than a megabyte when pickled", False
-    seen = Meaning(function)
+    seen = FunctionDigest(function)
     try:
         kind = "code" if declared_version(function) is None else "declared"
         return True, f"{kind}:{seen.digest()}", seen.live
@@ -132,14 +132,14 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("pyspark.core.broadcast", "_from_id"):
             return lambda number: _Broadcast()
         if name == "subimport" and module.endswith("cloudpickle"):
-            return _loaded
-        found: Any = _loaded(module)
+            return _loaded_module
+        held: Any = _loaded_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        return found
+            held = getattr(held, part)
+        return held
 
 
-def _loaded(module: str) -> Any:
+def _loaded_module(module: str) -> Any:
     if module not in sys.modules:
         raise pickle.UnpicklingError(f"{module} has not been imported")
     return sys.modules[module]

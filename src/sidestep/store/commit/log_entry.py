@@ -70,7 +70,8 @@ class Change:
     read_version: int | None
     moment: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
-    def replacing(self, remove: Mapping[str, DataFile]) -> Change:
+    def with_removals(self, remove: Mapping[str, DataFile]) -> Change:
+        """The same change, taking these files out."""
         return replace(self, remove=remove)
 
     def info(self) -> dict[str, Any]:
@@ -80,12 +81,12 @@ class Change:
             "numRemovedFiles": str(len(self.remove)),
             "numOutputRows": str(sum(file.rows for file in self.add)),
         }
-        told = {} if self.read_version is None else {"readVersion": self.read_version}
+        based_on = {} if self.read_version is None else {"readVersion": self.read_version}
         return {
             "timestamp": self.moment,
             "operation": self.operation,
             "operationParameters": {"partitionBy": json.dumps(list(self.partition_columns))},
-            **told,
+            **based_on,
             "isolationLevel": "WriteSerializable",
             "isBlindAppend": not self.remove,
             "operationMetrics": metrics,
@@ -96,7 +97,7 @@ class Change:
         """The actions on files."""
         added = [
             {
-                "path": spelled(file.path),
+                "path": log_path(file.path),
                 "partitionValues": dict(file.partition),
                 "size": file.size,
                 "modificationTime": file.modified,
@@ -119,10 +120,10 @@ class Change:
         return [{"remove": action} for action in removed] + [{"add": action} for action in added]
 
 
-def spelled(path: str) -> str:
-    """A path as this writer spells it in a log.
+def log_path(path: str) -> str:
+    """A path as this writer writes it in a log, percent-encoded.
 
-    >>> spelled("p=a%20b/é.parquet")
+    >>> log_path("p=a%20b/é.parquet")
     'p=a%2520b/%C3%A9.parquet'
     """
     return quote(path, safe="/=")
@@ -137,11 +138,22 @@ def entry_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def grown_schema(current: DeltaSchema, wanted: DeltaSchema) -> bool:
+def adds_block_column(current: DeltaSchema, wanted: DeltaSchema) -> bool:
     """Whether ``wanted`` is ``current`` with the hidden column added, which old files lack and so hold NULLs in."""
     before, after = (json.loads(schema.to_json())["fields"] for schema in (current, wanted))
     rest = [one for one in after if not is_block_field(one)]
     return rest == before and len(rest) == len(after) - 1 and all(one["nullable"] for one in after if one not in rest)
+
+
+def foreign_types(type: Any) -> Iterator[str]:
+    """The names in a type, given as in Spark's JSON, that Delta has no type for.
+
+    >>> list(foreign_types({"type": "array", "elementType": "interval year", "containsNull": True}))
+    ['interval year']
+    """
+    for name in _primitives(type):
+        if name not in _TYPES and name != "timestamp_ntz" and not _DECIMAL.fullmatch(name):
+            yield name
 
 
 def create_entry(root: Location, change: Change) -> bool:
@@ -160,12 +172,43 @@ def put_entry(root: Location, table: DeltaTable, change: Change, grows: bool) ->
     """The version after the one that ``table`` is at; None if it exists already."""
     head: list[dict[str, Any]] = [{"commitInfo": change.info()}]
     if grows:
-        told = table.metadata()
-        metadata = _metadata(str(told.id), change, created=told.created_time)
-        metadata |= {"name": told.name, "description": told.description, "configuration": told.configuration}
+        known = table.metadata()
+        metadata = _metadata(str(known.id), change, created=known.created_time)
+        metadata |= {"name": known.name, "description": known.description, "configuration": known.configuration}
         head.append({"metaData": {key: value for key, value in metadata.items() if value is not None}})
     version = table.version() + 1
     return version if _link(root, version, head + change.files()) else None
+
+
+def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool) -> int | None:
+    """As :func:`put_entry`, through ``deltalake`` and in exactly one attempt: it would check a second one less well."""
+    before = table.version()
+    once = CommitProperties(max_commit_retries=0, custom_metadata=_custom_metadata(change))
+    try:
+        if grows:
+            wanted = DeltaSchema.from_json(change.schema)
+            column = [one for one in wanted.fields if one.name == BLOCK]
+            table.alter.add_columns(column, commit_properties=CommitProperties(max_commit_retries=0))
+            before += 1
+            if table.version() != before:
+                return None
+        removed = [
+            RemoveAction(raw, change.data_change, change.moment, file.size, dict(file.partition))
+            for raw, file in change.remove.items()
+        ]
+        actions: list[AddAction | RemoveAction] = [*_add_actions(change), *removed]
+        table.create_write_transaction(
+            actions,
+            "append",
+            DeltaSchema.from_json(change.schema),
+            list(change.partition_columns),
+            commit_properties=once,
+        )
+    except CommitFailedError:
+        return None
+    except DeltaError as error:
+        raise SidestepError(f"Cannot write version {before + 1} of {root.uri}: {error}") from error
+    return before + 1
 
 
 def _metadata(id: str, change: Change, created: int | None) -> dict[str, Any]:
@@ -177,17 +220,6 @@ def _metadata(id: str, change: Change, created: int | None) -> dict[str, Any]:
         "configuration": {},
         "createdTime": created,
     }
-
-
-def foreign_types(type: Any) -> Iterator[str]:
-    """The names in a type, given as in Spark's JSON, that Delta has no type for.
-
-    >>> list(foreign_types({"type": "array", "elementType": "interval year", "containsNull": True}))
-    ['interval year']
-    """
-    for name in _primitives(type):
-        if name not in _TYPES and name != "timestamp_ntz" and not _DECIMAL.fullmatch(name):
-            yield name
 
 
 def _primitives(type: Any) -> Iterator[str]:
@@ -240,7 +272,7 @@ def _create_remote(root: Location, change: Change) -> bool:
             _add_actions(change),
             mode="error",
             partition_by=list(change.partition_columns),
-            commit_properties=CommitProperties(custom_metadata=_custom(change)),
+            commit_properties=CommitProperties(custom_metadata=_custom_metadata(change)),
         )
     except (CommitFailedError, DeltaError) as error:
         if "already exists" in str(error) or stat(root.child(LOG).child(entry_name(0))) is not None:
@@ -249,45 +281,14 @@ def _create_remote(root: Location, change: Change) -> bool:
     return True
 
 
-def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool) -> int | None:
-    """As :func:`put_entry`, through ``deltalake`` and in exactly one attempt: it would check a second one less well."""
-    before = table.version()
-    once = CommitProperties(max_commit_retries=0, custom_metadata=_custom(change))
-    try:
-        if grows:
-            wanted = DeltaSchema.from_json(change.schema)
-            column = [one for one in wanted.fields if one.name == BLOCK]
-            table.alter.add_columns(column, commit_properties=CommitProperties(max_commit_retries=0))
-            before += 1
-            if table.version() != before:
-                return None
-        removed = [
-            RemoveAction(raw, change.data_change, change.moment, file.size, dict(file.partition))
-            for raw, file in change.remove.items()
-        ]
-        actions: list[AddAction | RemoveAction] = [*_add_actions(change), *removed]
-        table.create_write_transaction(
-            actions,
-            "append",
-            DeltaSchema.from_json(change.schema),
-            list(change.partition_columns),
-            commit_properties=once,
-        )
-    except CommitFailedError:
-        return None
-    except DeltaError as error:
-        raise SidestepError(f"Cannot write version {before + 1} of {root.uri}: {error}") from error
-    return before + 1
-
-
 def _add_actions(change: Change) -> list[AddAction]:
     return [
         AddAction(
-            spelled(file.path), file.size, dict(file.partition), file.modified, change.data_change, file.stats_json
+            log_path(file.path), file.size, dict(file.partition), file.modified, change.data_change, file.stats_json
         )
         for file in change.add
     ]
 
 
-def _custom(change: Change) -> dict[str, Any]:
+def _custom_metadata(change: Change) -> dict[str, Any]:
     return {"sidestep": {"operation": change.operation, "version": __version__}}

@@ -1,4 +1,4 @@
-"""Committing to a Delta table: files come and go in one atomic step, and nothing of others is lost or revived.
+"""Commits to a Delta table: files come and go in one atomic step, and nothing of others is lost or revived.
 
 The contract. A writer reads a snapshot, writes new files beside the old ones, and calls :func:`commit` with what it
 added and what that replaces. A version of the log is a file that only one writer can create, so the check and the
@@ -39,9 +39,9 @@ from sidestep.errors import Conflict, SidestepError, SidestepWarning
 from sidestep.store.commit.log_entry import (
     AddedFile,
     Change,
+    adds_block_column,
     create_entry,
     foreign_types,
-    grown_schema,
     put_entry,
     remote_entry,
 )
@@ -49,6 +49,8 @@ from sidestep.store.commit.writable import check_writable, refuse_unwritable
 from sidestep.store.location import Location, locate
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
+
+__all__ = ["AddedFile", "Conflict", "check_writable", "commit", "open_table", "with_retries"]
 
 ATTEMPTS = 100
 """How often a commit runs after other writers' commits that do not concern it."""
@@ -105,7 +107,7 @@ def commit(
             _checkpoint(root, version, table.metadata().configuration)
             return version
         time.sleep(random.uniform(0, min(1.0, 0.005 * 2**attempt)))
-    raise Conflict(f"{root.uri} has so many other writers that {ATTEMPTS} attempts to commit came too late: try again.")
+    raise Conflict(f"{root.uri} has other writers: {ATTEMPTS} attempts to commit came too late. Try again.")
 
 
 def with_retries(work: Callable[[], Result], *, attempts: int = REDONE) -> Result:
@@ -184,7 +186,7 @@ def _check_columns(root: Location, snapshot: Snapshot, wanted: DeltaSchema, part
         )
     assert snapshot.schema is not None
     current = DeltaSchema.from_json(snapshot.schema)
-    if current.to_json() != wanted.to_json() and not grown_schema(current, wanted):
+    if current.to_json() != wanted.to_json() and not adds_block_column(current, wanted):
         raise Conflict(f"The columns of {root.uri} have changed: the new files were written for others.")
 
 
@@ -195,7 +197,7 @@ def _put(
     # Log replay compares paths as they are spelled in the log, and writers escape differently: a removal spelled
     # another way than its file was added removes nothing.
     spelled = {unquote(raw, errors="strict"): raw for raw in pa.table(table.get_add_actions())["path"].to_pylist()}
-    full = change.replacing({spelled[file.path]: file for file in remove})
+    full = change.with_removals({spelled[file.path]: file for file in remove})
     grows = table.schema().to_json() != wanted.to_json()
     if root.local:
         return put_entry(root, table, full, grows)
@@ -217,6 +219,3 @@ def _checkpoint(root: Location, version: int, configuration: Mapping[str, str | 
             SidestepWarning,
             stacklevel=3,
         )
-
-
-__all__ = ["AddedFile", "Conflict", "check_writable", "commit", "open_table", "with_retries"]

@@ -40,22 +40,22 @@ def delta_stats(blocks: pa.Table, columns: Mapping[str, DataType]) -> str:
             continue
         nulls[column] = sum(counted)
         some = [at for at, count in enumerate(counted) if count < rows[at]]
-        low = _end(min, blocks[f"lower:{column}"].to_pylist(), some)
-        high = _end(max, blocks[f"upper:{column}"].to_pylist(), some)
-        low_text, high_text = _written(low, type, up=False), _written(high, type, up=True)
+        low = _outer_bound(min, blocks[f"lower:{column}"].to_pylist(), some)
+        high = _outer_bound(max, blocks[f"upper:{column}"].to_pylist(), some)
+        low_text, high_text = _to_json(low, type, up=False), _to_json(high, type, up=True)
         if low_text is not None and high_text is not None:
             lows[column], highs[column] = low_text, high_text
-    found = {"numRecords": sum(rows), "minValues": lows, "maxValues": highs, "nullCount": nulls}
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+    stats = {"numRecords": sum(rows), "minValues": lows, "maxValues": highs, "nullCount": nulls}
+    return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
 
 
-def _end(choose: Any, bounds: Sequence[Any], some: Sequence[int]) -> Any:
+def _outer_bound(choose: Any, bounds: Sequence[Any], some: Sequence[int]) -> Any:
     """The outermost bound; None if there is no value, or a block's bound is not known."""
     known = [bounds[at] for at in some]
     return None if not known or any(bound is None for bound in known) else choose(known)
 
 
-def _written(bound: Any, type: DataType, *, up: bool) -> Any:
+def _to_json(bound: Any, type: DataType, *, up: bool) -> Any:
     if bound is None:
         return None
     match type.kind:

@@ -35,7 +35,7 @@ class Encodings:
     """By their paths in Parquet's schema; None is all of them."""
     encoding: Mapping[str, str]
 
-    def arranged(self, block: pa.Table) -> pa.Table:
+    def arrange(self, block: pa.Table) -> pa.Table:
         """The rows of a block in the order in which they are written."""
         if self.sort_by is None or len(block) < 2:
             return block
@@ -58,10 +58,10 @@ def choose_encodings(sample: pa.Table) -> Encodings:
     """What suits blocks like this one: each column is written in each way that it can be, and the smallest is taken."""
     sort_by = sorting_column(sample)
     plain = Encodings(sort_by, None, {})
-    block = plain.arranged(sample)
+    block = plain.arrange(sample)
     ways: list[dict[str, str]] = [{}, {}]
     for field in sample.schema:
-        # Ids keep their dictionary: where there are many, it is what tells that a row group holds none that is wanted.
+        # Ids keep their dictionary: where there are many, it shows that a row group holds none that is wanted.
         for way, name in zip(ways, _encodings(field.type) if field.name != BLOCK else (), strict=False):
             way[field.name] = name
     sizes = [_sizes(block, plain)]
@@ -75,33 +75,6 @@ def choose_encodings(sample: pa.Table) -> Encodings:
         if best := min(options)[1]:
             chosen[column] = best
     return Encodings(sort_by, _others(leaves, chosen), chosen)
-
-
-def _others(leaves: tuple[str, ...], encoded: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(leaf for leaf in leaves if leaf not in encoded)
-
-
-def _encodings(type: pa.DataType) -> tuple[str, ...]:
-    """The encodings without a dictionary that a type can have; none for nested types and wide decimals."""
-    if pa.types.is_string(type) or pa.types.is_binary(type):
-        return "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"
-    whole = pa.types.is_integer(type) or pa.types.is_date32(type) or pa.types.is_timestamp(type)
-    if whole or (pa.types.is_decimal(type) and type.precision <= 18):
-        return "DELTA_BINARY_PACKED", "PLAIN"
-    return ("PLAIN",) if pa.types.is_floating(type) else ()
-
-
-def _sizes(block: pa.Table, encodings: Encodings) -> dict[str, int]:
-    """The bytes of each column in a row group of these rows."""
-    sink = pa.BufferOutputStream()
-    with encodings.writer(sink, block.schema) as writer:
-        writer.write_table(block, row_group_size=max(1, len(block)))
-    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
-    found: dict[str, int] = {}
-    for position in range(group.num_columns):
-        chunk = group.column(position)
-        found[chunk.path_in_schema] = chunk.total_compressed_size
-    return found
 
 
 def sorting_column(sample: pa.Table) -> str | None:
@@ -126,6 +99,33 @@ def sorting_column(sample: pa.Table) -> str | None:
     costs = {name: cost(np.argsort(code, kind="stable")) for name, code in codes.items()}
     best = min(costs, key=lambda name: costs[name])
     return best if costs[best] < WORTHWHILE * cost(slice(None)) else None
+
+
+def _others(leaves: tuple[str, ...], encoded: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(leaf for leaf in leaves if leaf not in encoded)
+
+
+def _encodings(type: pa.DataType) -> tuple[str, ...]:
+    """The encodings without a dictionary that a type can have; none for nested types and wide decimals."""
+    if pa.types.is_string(type) or pa.types.is_binary(type):
+        return "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"
+    whole = pa.types.is_integer(type) or pa.types.is_date32(type) or pa.types.is_timestamp(type)
+    if whole or (pa.types.is_decimal(type) and type.precision <= 18):
+        return "DELTA_BINARY_PACKED", "PLAIN"
+    return ("PLAIN",) if pa.types.is_floating(type) else ()
+
+
+def _sizes(block: pa.Table, encodings: Encodings) -> dict[str, int]:
+    """The bytes of each column in a row group of these rows."""
+    sink = pa.BufferOutputStream()
+    with encodings.writer(sink, block.schema) as writer:
+        writer.write_table(block, row_group_size=max(1, len(block)))
+    group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
+    sizes: dict[str, int] = {}
+    for position in range(group.num_columns):
+        chunk = group.column(position)
+        sizes[chunk.path_in_schema] = chunk.total_compressed_size
+    return sizes
 
 
 def _sortable(field: pa.Field) -> bool:

@@ -21,7 +21,6 @@ from sidestep.synopsis.values.summary import PREFIX, Stored
 
 FromFooter = Callable[[Any, bool], Stored | None]
 """From a raw statistic, the least (True) or the greatest (False), to the stored form; None is unbounded."""
-
 _BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 
 
@@ -62,33 +61,22 @@ def leaves_of(file: pq.ParquetFile) -> dict[str, Leaf | None]:
     >>> {name: leaf and leaf.physical for name, leaf in leaves_of(pq.ParquetFile(sink)).items()}
     {'a': 'INT64', 's': None}
     """
-    found: dict[str, Leaf | None] = {}
+    leaves: dict[str, Leaf | None] = {}
     position = 0
     for field in file.schema_arrow:
         width = _chunks(field.type)
         leaf = None
         if width == 1 and not pa.types.is_nested(field.type):
             column = file.schema.column(position)
-            # A struct a with a field b and a column called "a.b" have the same path: the name tells them apart.
+            # A struct a with a field b and a column called "a.b" have the same path: the name says which it is.
             if column.name == field.name and column.max_repetition_level == 0 and column.max_definition_level <= 1:
                 logical = json.loads(column.logical_type.to_json())
                 leaf = Leaf(field.name, position, column.physical_type, column.logical_type.type, logical)
-        found[field.name] = None if field.name in found else leaf
+        leaves[field.name] = None if field.name in leaves else leaf
         position += width
     if position != len(file.schema):
-        return dict.fromkeys(found)  # the count went wrong somewhere: no position is certain
-    return found
-
-
-def _chunks(type: pa.DataType) -> int:
-    """How many Parquet column chunks hold an Arrow field of this type."""
-    if isinstance(type, pa.BaseExtensionType):
-        return _chunks(type.storage_type)
-    if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
-        return _chunks(type.value_type)
-    if pa.types.is_nested(type):
-        return sum(_chunks(type.field(i).type) for i in range(type.num_fields))
-    return 1
+        return dict.fromkeys(leaves)  # the count went wrong somewhere: no position is certain
+    return leaves
 
 
 def reading_of(leaf: Leaf, type: DataType) -> Reading | None:
@@ -120,6 +108,17 @@ def reading_of(leaf: Leaf, type: DataType) -> Reading | None:
             return _text(leaf, kind)
         case _:
             return None
+
+
+def _chunks(type: pa.DataType) -> int:
+    """How many Parquet column chunks hold an Arrow field of this type."""
+    if isinstance(type, pa.BaseExtensionType):
+        return _chunks(type.storage_type)
+    if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
+        return _chunks(type.value_type)
+    if pa.types.is_nested(type):
+        return sum(_chunks(type.field(i).type) for i in range(type.num_fields))
+    return 1
 
 
 def _integral(leaf: Leaf, bits: int) -> Reading | None:

@@ -93,7 +93,7 @@ class Scan:
 
     def _from_footer(self, leaf: Leaf, reading: Reading, type: DataType, group: int) -> ColumnSummary | None:
         floating = type.kind in FLOATING
-        if reading.from_footer is None or not self.sources.footers or not self.writer.believed(leaf.physical):
+        if reading.from_footer is None or not self.sources.footers or not self.writer.is_trusted_for(leaf.physical):
             return None
         if floating and not self.sources.float_footers:
             return None

@@ -1,13 +1,12 @@
-"""Whose footers can be believed, and which calendar they were written in.
+"""Whose footers are trusted, and which calendar they were written in.
 
 Parquet's statistics have a history of wrong order (signed bytes for strings and decimals), wrong counts and silent
-truncation. A footer is believed only if its writer is one that is known to be right; all other files are read.
+truncation. A footer is trusted only if its writer is one that is known to be right; all other files are read.
 
-Widening the bounds of old dates and timestamps, which Spark may shift when it reads them.
-
-Before Spark 3 the calendar was hybrid: Julian before 1582-10-15. Spark shifts ("rebases") old values of such files on
-read, by days for dates and by odd minutes too for timestamps before 1900, and for files of other writers it does what
-the session's settings say. A bound taken from the file could then exclude the shifted value.
+Old dates and timestamps need care whoever wrote them. Before Spark 3 the calendar was hybrid: Julian before 1582-10-15.
+Spark shifts ("rebases") old values of such files on read, by days for dates and by odd minutes too for timestamps
+before 1900, and for files of other writers it does what the session's settings say. A bound taken from the file could
+then exclude the shifted value, so bounds of old values are widened.
 """
 
 from __future__ import annotations
@@ -32,6 +31,17 @@ _RIGHT_SINCE: dict[str, tuple[tuple[int, int], frozenset[str]]] = {
     "delta-rs": ((1, 0), _NUMBERS | _BYTES),
     "DuckDB": ((1, 0), _NUMBERS | {"BYTE_ARRAY"}),
 }
+DAY = 86_400_000_000
+GREGORIAN = -141_427
+"""1582-10-15 in days: dates before it may be shifted."""
+STANDARD_TIME = -2_208_988_800_000_000
+"""1900-01-01 in microseconds: timestamps before it may be shifted (local mean time, and the calendar)."""
+_CUTOFF = {
+    # Timestamps with two days to spare, as the last switch to standard time is a local matter.
+    Kind.DATE: (GREGORIAN, 366),
+    Kind.TIMESTAMP: (STANDARD_TIME + 2 * DAY, 366 * DAY),
+    Kind.TIMESTAMP_NTZ: (STANDARD_TIME + 2 * DAY, 366 * DAY),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +53,11 @@ class Writer:
     legacy_datetime: bool = False
     legacy_int96: bool = False
 
-    def believed(self, physical: str) -> bool:
+    def is_trusted_for(self, physical: str) -> bool:
         """Whether this writer's statistics for a physical type are right.
 
-        >>> Writer("parquet-mr version 1.8.2 (build x)").believed("INT32"), Writer("DuckDB v1.4.0").believed("INT32")
+        >>> old, new = Writer("parquet-mr version 1.8.2 (build x)"), Writer("DuckDB v1.4.0")
+        >>> old.is_trusted_for("INT32"), new.is_trusted_for("INT32")
         (False, True)
         """
         match = _VERSION.match(self.created_by)
@@ -84,19 +95,6 @@ def writer_of(created_by: str | None, metadata: Mapping[bytes, bytes] | None) ->
     )
 
 
-DAY = 86_400_000_000
-GREGORIAN = -141_427
-"""1582-10-15 in days: dates before it may be shifted."""
-STANDARD_TIME = -2_208_988_800_000_000
-"""1900-01-01 in microseconds: timestamps before it may be shifted (local mean time, and the calendar)."""
-_CUTOFF = {
-    # Timestamps with two days to spare, as the last switch to standard time is a local matter.
-    Kind.DATE: (GREGORIAN, 366),
-    Kind.TIMESTAMP: (STANDARD_TIME + 2 * DAY, 366 * DAY),
-    Kind.TIMESTAMP_NTZ: (STANDARD_TIME + 2 * DAY, 366 * DAY),
-}
-
-
 def widen_for_calendar(summary: ColumnSummary, kind: Kind, writer: Writer, *, int96: bool = False) -> ColumnSummary:
     """The summary with bounds that hold however the session reads old values.
 
@@ -107,7 +105,7 @@ def widen_for_calendar(summary: ColumnSummary, kind: Kind, writer: Writer, *, in
         return summary
     if int96 and not writer.is_parquet_mr:
         # spark.sql.parquet.int96TimestampConversion shifts the INT96 values of other writers by a time zone's offset.
-        summary = _shifted(summary, 2 * DAY)
+        summary = _shift(summary, 2 * DAY)
     cutoff, reach = _CUTOFF[kind]
     lower, upper = summary.lower, summary.upper
     if writer.proleptic(int96=int96) or (isinstance(lower, int) and lower >= cutoff):
@@ -115,7 +113,7 @@ def widen_for_calendar(summary: ColumnSummary, kind: Kind, writer: Writer, *, in
     return replace(summary, lower=None, upper=max(upper, cutoff + reach) if isinstance(upper, int) else None)
 
 
-def _shifted(summary: ColumnSummary, by: int) -> ColumnSummary:
+def _shift(summary: ColumnSummary, by: int) -> ColumnSummary:
     lower, upper = summary.lower, summary.upper
     return replace(
         summary,

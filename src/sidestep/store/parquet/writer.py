@@ -17,13 +17,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
-from sidestep.layout import cut, to_bytes
+from sidestep.layout import block_sizes, to_bytes
 from sidestep.layout.placement import FilePlan
-from sidestep.layout.vectors import words_for
+from sidestep.layout.vectors import Words, words_for
 from sidestep.predicate import DataType
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, locate, stat
@@ -36,21 +35,13 @@ from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""
-
-
 FILE = f"{RESERVED}file"
-
-
 GROUP = f"{RESERVED}group"
-
-
 _UNSAFE = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
-
-
-Words = npt.NDArray[np.uint64]
-
-
 _chosen: dict[tuple[str, str, int], Encodings] = {}
+"""The encodings that this process has chosen for the table it writes."""
+Key = tuple[tuple[int, tuple[str | None, ...]], int]
+"""((file, partition values), group) of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +95,7 @@ class WrittenFile:
 
 
 def word_names(features: int) -> tuple[str, ...]:
-    """The columns that hold the feature vectors of so many features."""
+    """The columns that hold feature vectors of ``features`` bits."""
     return tuple(f"{RESERVED}v{number}" for number in range(words_for(features)))
 
 
@@ -114,27 +105,23 @@ def write_blocks(
     """Write sorted rows into files of blocks.
 
     Contract: rows are sorted by FILE (a position in ``plans``), then by partition values, then by GROUP. A block never
-    spans two groups. A group whose size is planned is cut by :func:`sidestep.layout.cut`; any other is cut as it
-    comes: when twice ``min_size`` rows have gathered, the first ``min_size`` are a block. New partition values begin a
-    new file. Block ids count up from the plan's first, or from the first of each group.
+    spans two groups. A group whose size is planned is cut by :func:`sidestep.layout.block_sizes`; any other is cut as
+    it comes: when twice ``min_size`` rows have gathered, the first ``min_size`` are a block. New partition values begin
+    a new file. Block ids count up from the plan's first, or from the first of each group.
     """
-    writing: _Writing | None = None
+    file: _OpenFile | None = None
     for batch in batches:
         for start, end, key in _runs(batch, target):
-            if writing is None or writing.key[0] != key[0]:
-                if writing is not None:
-                    yield writing.finished()
+            if file is None or file.key[0] != key[0]:
+                if file is not None:
+                    yield file.finish()
                 number, partition = key[0]
-                follows = writing is not None and writing.key[0][0] == number
-                first = writing.next_block if follows and writing is not None else plans[number].first_block
-                writing = _Writing(target, plans[number], first, key, partition)
-            writing.add(batch, start, end, key)
-    if writing is not None:
-        yield writing.finished()
-
-
-Key = tuple[tuple[int, tuple[str | None, ...]], int]
-"""((file, partition values), group) of a row."""
+                follows = file is not None and file.key[0][0] == number
+                first = file.next_block if follows and file is not None else plans[number].first_block
+                file = _OpenFile(target, plans[number], first, key, partition)
+            file.add(batch, start, end, key)
+    if file is not None:
+        yield file.finish()
 
 
 def _runs(batch: pa.RecordBatch, target: BlockTarget) -> Iterator[tuple[int, int, Key]]:
@@ -155,8 +142,8 @@ def _runs(batch: pa.RecordBatch, target: BlockTarget) -> Iterator[tuple[int, int
         yield start, end, ((int(files[start]), partition), int(groups[start]))
 
 
-class _Writing:
-    """A file that is being written: the rows of the next block so far, and what has been written before them."""
+class _OpenFile:
+    """A file that is being written: the rows of the next block so far, and what the index will say of earlier ones."""
 
     def __init__(
         self,
@@ -173,14 +160,14 @@ class _Writing:
         self.path = _new_path(self.partition)
         self.rows = 0
         self.unions: list[Words] = []
-        self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._synopsized()}
+        self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._columns_with_synopses()}
         self.groups = 0
         self._gathered: list[pa.RecordBatch] = []
         self._count = 0
         self._sizes: list[int] | None = None
         self._begin_group()
 
-    def _synopsized(self) -> Iterator[str]:
+    def _columns_with_synopses(self) -> Iterator[str]:
         for name, type in self.target.columns.items():
             if self.making.recipe(name, type):
                 yield name
@@ -190,8 +177,8 @@ class _Writing:
         if self.plan.groups is None:
             return
         if self.groups >= len(self.plan.groups):
-            raise _changed()
-        self._sizes = list(reversed(cut(self.plan.groups[self.groups], self.target.min_size)))
+            raise _table_changed()
+        self._sizes = list(reversed(block_sizes(self.plan.groups[self.groups], self.target.min_size)))
         if self.plan.ids is not None:
             self.next_block = self.plan.ids[self.groups]
         self.groups += 1
@@ -212,7 +199,7 @@ class _Writing:
             return self.target.min_size if self._count >= 2 * self.target.min_size else None
         if not self._sizes:
             if self._count:
-                raise _changed()
+                raise _table_changed()
             return None
         return self._sizes[-1] if self._count >= self._sizes[-1] else None
 
@@ -221,7 +208,7 @@ class _Writing:
             if self._count:
                 self._write(self._count)
         elif self._sizes or self._count:
-            raise _changed()
+            raise _table_changed()
 
     def _write(self, size: int) -> None:
         """Write the first rows that were gathered as a block."""
@@ -231,14 +218,14 @@ class _Writing:
         self._count = rest.num_rows
         union = [np.bitwise_or.reduce(block[name].to_numpy().view(np.uint64)) for name in self.target.words]
         self.unions.append(np.array(union, np.uint64))
-        columns = [_as(block[one.name], one) for one in self.schema]
+        columns = [_cast(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
         for name, made in self.synopses.items():
             made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
         if not self.rows:
             self._open(written)
-        self._writer.write_table(self._encodings(written).arranged(written), row_group_size=size)
+        self._writer.write_table(self._encodings(written).arrange(written), row_group_size=size)
         self.rows += size
         self.next_block += 1
         if self._sizes is not None:
@@ -264,11 +251,11 @@ class _Writing:
     def _location(self) -> Location:
         return locate(self.target.root).child(self.path)
 
-    def finished(self) -> WrittenFile:
+    def finish(self) -> WrittenFile:
         """Close the file and look at it once more: what the index says of it comes from the file itself."""
         self._end_group()
         if self.plan.groups is not None and self.groups != len(self.plan.groups):
-            raise _changed()
+            raise _table_changed()
         self._writer.close()
         self._stream.close()
         status = stat(self._location)
@@ -291,19 +278,20 @@ class _Writing:
         )
 
 
-def _changed() -> SidestepError:
+def _table_changed() -> SidestepError:
+    """The error for rows that do not fit the plan made of the same table."""
     return SidestepError("Rows came or went while the table was read: it was changed. Try again.")
 
 
-def _as(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
     return column if column.type == wanted.type else column.cast(wanted.type)
 
 
 def _new_path(partition: Partition) -> str:
-    folders = [f"{_escaped(name)}={NULL_PARTITION if value is None else _escaped(value)}" for name, value in partition]
+    folders = [f"{_escape(name)}={NULL_PARTITION if value is None else _escape(value)}" for name, value in partition]
     return "/".join([*folders, f"part-{uuid.uuid4()}.zstd.parquet"])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A name or value as Spark writes it into the name of a folder."""
     return "".join(f"%{ord(char):02X}" if char in _UNSAFE else char for char in text)

@@ -45,14 +45,14 @@ def partition_of(path: str) -> Partition:
     >>> partition_of("a=1/b=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
     (('a', '1'), ('b', None))
     """
-    found: list[tuple[str, str | None]] = []
+    values: list[tuple[str, str | None]] = []
     for folder in reversed(path.split("/")[:-1]):
         column, equals, raw = folder.partition("=")
         if equals:
-            found.append((unescape(column), None if raw == NULL_PARTITION else unescape(raw)))
-        elif found:
+            values.append((unescape(column), None if raw == NULL_PARTITION else unescape(raw)))
+        elif values:
             break
-    return tuple(reversed(found))
+    return tuple(reversed(values))
 
 
 def read_folder(location: Location) -> Snapshot:

@@ -1,4 +1,4 @@
-"""What is on disk: one call that reads any supported table's list of files."""
+"""The list of files of any supported table, by one call."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def analyze_table(
         distinct_predicates=len(workload.items),
         refused=augmented.refused,
         features=features,
-        subsumed=_subsumed(augmented, features),
+        subsumed=_subsumed_queries(augmented, features),
         commonality=commonality(augmented),
         stability=stability(augmented),
         coverage=coverage(workload, more.features),
@@ -154,7 +154,7 @@ def analyze_table(
     )
 
 
-def _subsumed(augmented: AugmentedWorkload, features: FeatureSet) -> tuple[SubsumedQueries, ...]:
+def _subsumed_queries(augmented: AugmentedWorkload, features: FeatureSet) -> tuple[SubsumedQueries, ...]:
     workload = augmented.workload
     subsumed = []
     for row in subsumed_filters(workload, features.features):

@@ -44,17 +44,17 @@ def subsumption_matrix(workload: TableWorkload, predicates: Sequence[Formula]) -
     """
     numbers, places = _components(workload)
     components = [_Component(workload, members) for members in numbers]
-    found = np.zeros((len(predicates), len(workload.filters)), np.bool_)
+    subsumed = np.zeros((len(predicates), len(workload.filters)), np.bool_)
     implied = _compare_ranges(components, predicates)
     for at, parts in enumerate(places):
-        found[:, at] = implied[parts].any(axis=0)
+        subsumed[:, at] = implied[parts].any(axis=0)
     by_columns: dict[frozenset[Column], list[int]] = defaultdict(list)
     for k, predicate in enumerate(predicates):
         if not isinstance(predicate, Within):
             by_columns[columns_in(predicate)].append(k)
     for columns, wanted in by_columns.items():
-        _prove(workload, columns, [predicates[k] for k in wanted], numbers, places, found, wanted)
-    return found
+        _prove(workload, columns, [predicates[k] for k in wanted], numbers, places, subsumed, wanted)
+    return subsumed
 
 
 class _Component:
@@ -111,10 +111,10 @@ def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequenc
     """Which components (rows) force the column's value into which ranges (columns)."""
     known = [component.facts.ranges.get(column) for component in components]
     sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
-    found = np.zeros((len(components), len(bounds)), np.bool_)
+    inside = np.zeros((len(components), len(bounds)), np.bool_)
     if sources:
-        found[sources] = _subsets([components[c].facts.ranges[column] for c in sources], bounds)
-    return found
+        inside[sources] = _subsets([components[c].facts.ranges[column] for c in sources], bounds)
+    return inside
 
 
 def _subsets(inner: Sequence[IntervalSet], outer: Sequence[IntervalSet]) -> Bits:
@@ -123,19 +123,19 @@ def _subsets(inner: Sequence[IntervalSet], outer: Sequence[IntervalSet]) -> Bits
     The hulls are compared as arrays. Where the outer set has gaps, both become bits over the segments between all ends.
     """
     lows, highs = _hulls(inner, outer)
-    found: Bits = (lows[0][:, None] >= lows[1][None, :]) & (highs[0][:, None] <= highs[1][None, :])
+    contained: Bits = (lows[0][:, None] >= lows[1][None, :]) & (highs[0][:, None] <= highs[1][None, :])
     several = [j for j, s in enumerate(outer) if len(s.intervals) > 1]
     if not several:
-        return found
+        return contained
     masks = _segments([*inner, *(outer[j] for j in several)])
     for j, outside in zip(several, (None if m is None else ~m for m in masks[len(inner) :]), strict=True):
-        for i in map(int, np.flatnonzero(found[:, j])):
+        for i in map(int, np.flatnonzero(contained[:, j])):
             inside = masks[i]
             if outside is None or inside is None:
-                found[i, j] = inner[i].issubset(outer[j])
+                contained[i, j] = inner[i].issubset(outer[j])
             else:
-                found[i, j] = not inside & outside
-    return found
+                contained[i, j] = not inside & outside
+    return contained
 
 
 def _hulls(*groups: Sequence[IntervalSet]) -> tuple[list[npt.NDArray[np.intp]], list[npt.NDArray[np.intp]]]:
@@ -154,9 +154,9 @@ def _segments(sets: Sequence[IntervalSet]) -> list[int | None]:
         else [(low_cut(s.type, interval), high_cut(s.type, interval)) for interval in s.intervals]
         for s in sets
     ]
-    cuts = sorted({cut for found in pieces if found is not None for pair in found for cut in pair})
+    cuts = sorted({cut for ends in pieces if ends is not None for pair in ends for cut in pair})
     rank = {cut: at for at, cut in enumerate(cuts)}
-    return [None if found is None else sum((1 << rank[b]) - (1 << rank[a]) for a, b in found) for found in pieces]
+    return [None if ends is None else sum((1 << rank[b]) - (1 << rank[a]) for a, b in ends) for ends in pieces]
 
 
 def _prove(
@@ -165,7 +165,7 @@ def _prove(
     predicates: Sequence[Formula],
     components: Sequence[frozenset[int]],
     places: Sequence[Sequence[int]],
-    found: Bits,
+    subsumed: Bits,
     rows: Sequence[int],
 ) -> None:
     """Decide predicates about these columns that are more than a range on one.
@@ -195,7 +195,7 @@ def _prove(
         own = {number[part] for part in source.parts if part in number}
         for k in {*map(int, np.flatnonzero(open_ones)), *own}:
             if k in own or (any(way <= source.columns for way in ways[k]) and _implies(source, predicates[k])):
-                found[rows[k], filters] = True
+                subsumed[rows[k], filters] = True
 
 
 def _implies(known: _Component, predicate: Formula) -> bool:

@@ -20,7 +20,7 @@ items.
 """
 
 MOST_SETS = 2_000
-"""Closed sets that are found at most."""
+"""Closed sets that are listed at most."""
 
 
 class TooManySets(Exception):
@@ -45,10 +45,10 @@ def closed_sets(transactions: Sequence[Transaction], min_support: int, most: int
     holds = np.zeros((len(transactions), len(items)), np.bool_)
     for row, (held, _) in enumerate(transactions):
         holds[row, [position[item] for item in held]] = True
-    found: list[Transaction] = []
+    sets: list[Transaction] = []
     everywhere: npt.NDArray[np.bool_] = np.all(holds, axis=0)
     if transactions and everywhere.any() and weights.sum() >= min_support:
-        found.append((_item_names(everywhere, items), round(weights.sum())))
+        sets.append((_item_names(everywhere, items), round(weights.sum())))
     pending = [(np.arange(len(transactions)), everywhere, -1)]
     while pending:
         rows, closed, core = pending.pop()
@@ -64,11 +64,11 @@ def closed_sets(transactions: Sequence[Transaction], min_support: int, most: int
             extended[frequent[pairs[at] >= support[item]]] = True
             # An item before this one that joins only now was tried before: this set has been met there.
             if np.array_equal(extended[:item], closed[:item]):
-                found.append((_item_names(extended, items), round(support[item])))
-                if len(found) > most:
+                sets.append((_item_names(extended, items), round(support[item])))
+                if len(sets) > most:
                     raise TooManySets(f"There are more than {most:,} closed sets.")
                 pending.append((rows[here[:, among]], extended, item))
-    return found
+    return sets
 
 
 def _item_names(closed: npt.NDArray[np.bool_], items: Sequence[int]) -> frozenset[int]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sidestep.workload.canonical import formula_of
 from sidestep.workload.features.augment import Bits, subsumption_matrix
 from sidestep.workload.features.extract import AugmentedWorkload
 from sidestep.workload.features.feature_set import Feature
-from sidestep.workload.features.selection import time_windows
 from sidestep.workload.table import ScanRun, TableWorkload
 
 WINDOWS = 5
@@ -64,9 +64,8 @@ def stability(augmented: AugmentedWorkload, windows: int = WINDOWS) -> Curve:
     uses = _usage_matrix(augmented)
     scans = [scan for scan in augmented.workload.scans if uses[:, scan.filter].any()] if len(uses) else []
     grid = np.linspace(0, 1, 51)
-    curves = [
-        _share_seen(window, uses, grid) for window in time_windows(scans, max(1, min(windows, len(scans)))) if window
-    ]
+    parts = equal_windows(scans, max(1, min(windows, len(scans))))
+    curves = [_share_seen(window, uses, grid) for window in parts if window]
     heights = np.mean(curves, axis=0) if curves else np.zeros(0)
     points = tuple((float(x), float(y)) for x, y in zip(grid, heights, strict=False))
     return Curve("filter stability", "share of the workload seen", "share of queries with a filter seen", points)
@@ -96,9 +95,29 @@ def coverage(workload: TableWorkload, features: Sequence[Feature]) -> Curve:
     return Curve("coverage", "features", "share of queries subsumed", tuple(points))
 
 
-def _share_seen(
-    scans: Sequence[ScanRun], uses: Bits, grid: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> list[float]:
+def equal_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
+    """The runs in ``count`` windows of equal weight, in the order of time; one that reaches over an edge is cut there.
+
+    >>> equal_windows([ScanRun(0, 3), ScanRun(1, 1)], 2)
+    [[ScanRun(filter=0, weight=2)], [ScanRun(filter=0, weight=1), ScanRun(filter=1, weight=1)]]
+    """
+    total = sum(run.weight for run in runs)
+    windows: list[list[ScanRun]] = [[] for _ in range(count)]
+    passed = 0
+    for run in runs:
+        left = run.weight
+        while left:
+            window = min(passed * count // total, count - 1)
+            edge = -(-total * (window + 1) // count)
+            taken = left if window == count - 1 else min(left, edge - passed)
+            windows[window].append(ScanRun(run.filter, taken))
+            left -= taken
+            passed += taken
+    return windows
+
+
+def _share_seen(scans: Sequence[ScanRun], uses: Bits, grid: npt.NDArray[np.float64]) -> list[float]:
+    """The share of the scans that use a predicate seen so far, at each point of the grid."""
     weights = np.zeros(uses.shape[1], np.int64)
     for scan in scans:
         weights[scan.filter] += scan.weight

@@ -20,7 +20,7 @@ from sidestep.workload.features.extract import (
     predicate_sets,
 )
 from sidestep.workload.features.mining import Miner, closed_sets
-from sidestep.workload.table import ScanRun, TableWorkload
+from sidestep.workload.table import TableWorkload
 
 SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
 """Thresholds T that are tried, as shares of the queries: 8 to 64 of the thesis's 800."""
@@ -61,33 +61,16 @@ def candidate_sets(
 def time_folds(workload: TableWorkload, folds: int = FOLDS) -> list[tuple[Weights, Weights]]:
     """Cross-validation over time: for each window but the first, the weights of all filters before it and those in it.
 
-    The scans are cut into ``folds + 1`` windows; a fold whose past or whose window is empty is left out.
+    The scans are divided into ``folds + 1`` windows of about equal weight, each run going where it begins. A fold whose
+    past or whose window is empty is left out.
     """
-    windows = [workload.weights_of(window) for window in time_windows(workload.scans, folds + 1)]
-    pasts = np.cumsum(windows, axis=0)
-    pairs = zip(pasts[:-1], windows[1:], strict=True)
+    total, passed = workload.total, 0
+    windows = np.zeros((folds + 1, len(workload.filters)), np.int64)
+    for run in workload.scans:
+        windows[min(passed * (folds + 1) // total, folds), run.filter] += run.weight
+        passed += run.weight
+    pairs = zip(np.cumsum(windows, axis=0)[:-1], windows[1:], strict=True)
     return [(past, later) for past, later in pairs if past.any() and later.any()]
-
-
-def time_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
-    """The runs in ``count`` windows of equal weight, in the order of time; one that reaches over an edge is cut there.
-
-    >>> time_windows([ScanRun(0, 3), ScanRun(1, 1)], 2)
-    [[ScanRun(filter=0, weight=2)], [ScanRun(filter=0, weight=1), ScanRun(filter=1, weight=1)]]
-    """
-    total = sum(run.weight for run in runs)
-    windows: list[list[ScanRun]] = [[] for _ in range(count)]
-    passed = 0
-    for run in runs:
-        left = run.weight
-        while left:
-            window = min(passed * count // total, count - 1)
-            edge = -(-total * (window + 1) // count)
-            taken = left if window == count - 1 else min(left, edge - passed)
-            windows[window].append(ScanRun(run.filter, taken))
-            left -= taken
-            passed += taken
-    return windows
 
 
 def fewest_near_best(scores: Mapping[int, float]) -> int:

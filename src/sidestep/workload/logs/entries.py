@@ -23,19 +23,11 @@ from sidestep.errors import SidestepError
 from sidestep.workload.query import Statement
 
 LONGEST_FIELD = 1 << 30
-
-
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """From which size on a count is taken as nano-, micro- or milliseconds: 1e11 seconds are the year 5138."""
-
-
 _NEXT = re.compile(r"""[;'"`]|--|/\*|\$[A-Za-z_]*\$""")
 """Where the meaning of the text may change; all before it is plain."""
-
-
 _RAW = re.compile(r"""(?<![A-Za-z0-9_])[rR]$""")
-
-
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
