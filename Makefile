@@ -62,6 +62,10 @@ bench: setup ## every benchmark, one after the other
 bench-%: setup ## one benchmark, by name; .venv/bin/python -m bench lists them
 	$(SPARKED) -m bench $* $(ARGS)
 
+.PHONY: structure
+structure: setup ## figures of the source: modules by folder, names, the way of a query; ARGS="--root DIR"
+	@$(PY) scripts/structure.py $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built and cached; data/ and .venv stay
 	rm -rf dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
