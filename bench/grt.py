@@ -36,12 +36,13 @@ from sidestep.advisor.synopses.candidates import CodeFilters, CodeSynopsis, Prof
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
-from sidestep.synopsis.grt.encoding import GRT, BlockBits, ranges_per_partition, table_of_parts
+from sidestep.synopsis.contract.block_ranges import block_ranges
+from sidestep.synopsis.global_ranges import GRT
+from sidestep.synopsis.grt.encoding import BlockBits, ranges_per_partition, table_of_parts
 from sidestep.synopsis.grt.merge import integrate, ranges_meeting, sub_partition
 from sidestep.synopsis.grt.popularity import learn_popularity, uniform
 from sidestep.synopsis.range_set import BYTES_PER_RANGE, grow, range_set
 from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import integer_values
 from sidestep.synopsis.values.hashing import code_hashes

@@ -38,6 +38,7 @@ TOP = "."
 ROOMS: dict[str, tuple[frozenset[str], ...]] = {
     "synopsis": (
         frozenset({"values"}),
+        frozenset({"contract"}),
         frozenset({"zones"}),
         frozenset({"grt", "features"}),
         frozenset({TOP}),

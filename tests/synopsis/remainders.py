@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import INTEGRAL, DataType
-from sidestep.synopsis.answer import Answer, ByColumn
+from sidestep.synopsis.contract.answer import Answer, ByColumn
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.values.codes import integer_values
-from sidestep.synopsis.values.forms import Mask, if_any
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn, Mask, if_any
 
 UNKNOWN = -1
 

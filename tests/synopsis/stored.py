@@ -11,8 +11,8 @@ from sidestep.predicate.formula import Formula
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
 from sidestep.synopsis import Synopsis
-from sidestep.synopsis.answer import Held
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
+from sidestep.synopsis.contract.answer import Held
 from sidestep.synopsis.descriptor import SynopsisKind
 from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition, table_of_parts
 from sidestep.synopsis.grt.merge import sub_partition
@@ -21,7 +21,7 @@ from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.values.codes import Codes
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn
 
 COLUMN = "x"
 

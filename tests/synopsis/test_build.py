@@ -12,12 +12,12 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG, STRING, parse_type
 from sidestep.synopsis.bloom import NO_FILTER
 from sidestep.synopsis.build import BuildPlan, block_synopses
+from sidestep.synopsis.contract.block_ranges import NO_RANGES, STORED
 from sidestep.synopsis.grt.encoding import NO_BITS, table_of_parts
 from sidestep.synopsis.grt.popularity import learn_popularity
 from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED
 from sidestep.synopsis.values.codes import Coding, codes_of
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn
 from tests.synopsis.stored import encode
 
 ALL = Recipe(range_set=2, gap_histogram=2, bloom=64, grt=8)

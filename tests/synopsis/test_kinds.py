@@ -27,7 +27,7 @@ from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import LONG, STRING
 from sidestep.store import compact, open_index, read_snapshot, status, update_index
 from sidestep.synopsis import Synopsis, UnionVectors, explain_skips, kept_blocks, partition_values, zone_maps
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.descriptor import SynopsisKind
 from sidestep.synopsis.kinds import KINDS, register
 from sidestep.synopsis.range_set import RANGE_SET

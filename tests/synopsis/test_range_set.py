@@ -17,6 +17,7 @@ from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING
+from sidestep.synopsis.contract.block_ranges import STORED, BlockRanges, block_ranges, from_column
 from sidestep.synopsis.range_set import (
     RANGE_SET,
     RangeSets,
@@ -24,7 +25,6 @@ from sidestep.synopsis.range_set import (
     grow,
     range_set,
 )
-from sidestep.synopsis.values.block_ranges import STORED, BlockRanges, block_ranges, from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, Codes, Coding, codes_of, integer_codes, integer_values
 from tests.synopsis.stored import held, kept

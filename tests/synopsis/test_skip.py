@@ -16,7 +16,7 @@ from sidestep.predicate.nodes import And, Match, MatchKind, Opaque
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.types import INTEGER, LONG, STRING
 from sidestep.synopsis import Amount, Catalog, Synopsis, explain_skips, kept_blocks, zone_maps
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from tests.synopsis.zones.test_zone_map import index_of
 
 

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.answer import Answer, ByColumn
+from sidestep.synopsis.contract.answer import Answer, ByColumn
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.values.codes import concatenate_bytes
-from sidestep.synopsis.values.forms import Form, Mask, if_any
+from sidestep.synopsis.values.forms import ArrowColumn, Form, Mask, if_any
 from sidestep.synopsis.values.hashing import Hashes, code_hashes, column_hashes, mix, value_hashes
-from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Lines = npt.NDArray[np.uint32]
 """One row per 256-bit line, eight words each."""

@@ -27,9 +27,8 @@ from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.codes import Coding, codes_of, shared_prefix
-from sidestep.synopsis.values.forms import Form, stored_form
+from sidestep.synopsis.values.forms import ArrowColumn, Form, stored_form
 from sidestep.synopsis.values.summary import UNKNOWN, summarize
-from sidestep.synopsis.zones.column_zones import ArrowColumn
 from sidestep.synopsis.zones.partition_values import Partition
 
 AskedRanges = Mapping[str, Sequence[tuple[IntervalSet, float]]]

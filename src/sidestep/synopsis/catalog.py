@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Formula
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Mask
 

@@ -19,12 +19,11 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.answer import ByColumn, Held
+from sidestep.synopsis.contract.answer import ByColumn, Held
 from sidestep.synopsis.grt.popularity import Popularity, learn_popularity
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.values.forms import Form, Mask, stored_form
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn, Form, Mask, stored_form
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.answer import ByColumn
+from sidestep.synopsis.contract.answer import ByColumn
+from sidestep.synopsis.contract.block_ranges import NO_RANGES, STORED, BlockRanges, from_column
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind
 from sidestep.synopsis.grt.table import GlobalRangeTable
-from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, BlockRanges, from_column
 from sidestep.synopsis.values.code_ranges import CodeRanges, end_to_end
 from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn
 
 Depths = npt.NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from sidestep.errors import SidestepError
 from sidestep.synopsis.bloom import BLOOM
 from sidestep.synopsis.descriptor import SynopsisKind
 from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
 
 KINDS: dict[str, SynopsisKind[Any]] = {}

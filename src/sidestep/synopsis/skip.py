@@ -4,8 +4,8 @@
 predicate TRUE.
 
 **Unknown means keep**, and that is decided here and nowhere else, by :func:`kept_by`. A synopsis answers with a mask of
-blocks that may hold such a row and a mask of blocks it knows nothing of (:class:`~sidestep.synopsis.answer.Answer`), or
-with None if it has nothing to say at all. A block is ruled out only if it is in neither mask; None rules out none. So
+blocks that may hold such a row and a mask of blocks it knows nothing of (:class:`~.contract.answer.Answer`), or with
+None if it has nothing to say at all. A block is ruled out only if it is in neither mask; None rules out none. So
 whatever a synopsis says of a block that was never looked at, was looked at in vain, was encoded by a table that is gone
 or whose stored value is damaged, that block is kept. Whoever asks a synopsis directly asks through :func:`kept_by`.
 What a *known* synopsis leaves open (an end without a bound, a pattern it cannot try) is its own to answer: possible.

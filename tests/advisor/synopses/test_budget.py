@@ -24,7 +24,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.bloom import BLOOM
 from sidestep.synopsis.descriptor import SynopsisKind
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding

@@ -26,7 +26,7 @@ from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import INTEGER, LONG
 from sidestep.store import TableIndex, compact, open_index, read_snapshot, status, update_index
 from sidestep.synopsis import kept_blocks
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.recipe import GroupRecipe, Recipe
 from sidestep.workload.table import ColumnUsage

@@ -9,7 +9,7 @@ from sidestep.advisor.synopses.candidates import Profile
 from sidestep.advisor.synopses.defaults import default_recipe, gap_share, key_like
 from sidestep.advisor.synopses.queries import usual_queries
 from sidestep.predicate.types import BYTE, DATE, DOUBLE, LONG, STRING, decimal_type
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.codes import Codes, Coding

@@ -14,8 +14,8 @@ from sidestep.predicate.types import BOOLEAN, INTEGER
 from sidestep.prune import Aggregate, Filter, Join, Operator, Project, Query, Scan, Union
 from sidestep.prune.dips.model import InducedOptions, TableView
 from sidestep.synopsis import Catalog
+from sidestep.synopsis.contract.block_ranges import BlockRanges
 from sidestep.synopsis.range_set import RangeSets, grow
-from sidestep.synopsis.values.block_ranges import BlockRanges
 from sidestep.synopsis.values.codes import Coding, integer_codes
 from tests.prune.joins import CROSS, EXISTENCE, INNER, LEFT_OUTER, LEFT_SEMI
 from tests.prune.plans import Blocks, Pruned, between, column, equal, prune, random_blocks, scan, spans, viewed

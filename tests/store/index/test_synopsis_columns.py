@@ -29,7 +29,7 @@ from sidestep.store import TableIndex, append_blocks, block_summaries, compact, 
 from sidestep.store.index import table_index as index_module
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.synopsis import explain_skips, kept_blocks
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.recipe import Recipe
 from tests.store.tables import set_age, write_parquet
 from tests.synopsis.tables import TYPES, Blocks, arrow_array, blocks_of, predicates

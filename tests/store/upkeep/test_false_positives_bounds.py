@@ -9,8 +9,8 @@ from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import LONG
 from sidestep.store.upkeep.false_positives import KeptShare, estimate_kept
 from sidestep.synopsis.bloom import block_filters, bloom_filter
+from sidestep.synopsis.contract.block_ranges import BlockRanges, block_ranges
 from sidestep.synopsis.range_set import RangeSets, range_set
-from sidestep.synopsis.values.block_ranges import BlockRanges, block_ranges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Mask
 from sidestep.synopsis.values.hashing import code_hashes

@@ -14,15 +14,9 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING, DataType
 from sidestep.synopsis import Catalog, kept_blocks, zone_maps
+from sidestep.synopsis.global_ranges import GRT, GlobalRanges
 from sidestep.synopsis.grt import encoding as grt
-from sidestep.synopsis.grt.encoding import (
-    GRT,
-    BlockBits,
-    GlobalRanges,
-    bits_bytes,
-    global_ranges,
-    ranges_per_partition,
-)
+from sidestep.synopsis.grt.encoding import BlockBits, bits_bytes, global_ranges, ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from sidestep.advisor.synopses.candidates import TRIALS, Candidate, Profile, candidates, zone_map
 from sidestep.errors import SidestepError
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.values.forms import Mask
 
 _CONFIDENCE = 0.95

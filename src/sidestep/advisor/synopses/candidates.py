@@ -28,13 +28,14 @@ from sidestep.synopsis.bloom import (
     false_positive_rate,
     lines_for,
 )
+from sidestep.synopsis.contract.block_ranges import block_ranges
 from sidestep.synopsis.descriptor import SynopsisKind
-from sidestep.synopsis.grt.encoding import GRT, BlockBits, global_ranges, ranges_per_partition
+from sidestep.synopsis.global_ranges import GRT
+from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, uniform
 from sidestep.synopsis.grt.table import encode_blocks
 from sidestep.synopsis.range_set import RANGE_SET, compact
-from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Mask

@@ -17,10 +17,10 @@ import numpy as np
 
 from sidestep.advisor.synopses.candidates import Profile, candidates, zone_map
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.contract.block_ranges import block_ranges
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe
-from sidestep.synopsis.values.block_ranges import block_ranges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Form
 

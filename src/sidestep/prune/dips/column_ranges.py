@@ -20,10 +20,10 @@ from sidestep.predicate import Column
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
+from sidestep.synopsis.contract.block_ranges import BlockRanges
 from sidestep.synopsis.gap_histogram import GapHistograms
 from sidestep.synopsis.range_set import RangeSets
 from sidestep.synopsis.skip import kept_by
-from sidestep.synopsis.values.block_ranges import BlockRanges
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import (
     GREATEST,

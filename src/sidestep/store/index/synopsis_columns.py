@@ -24,11 +24,11 @@ from sidestep.store.index.layout_columns import Read
 from sidestep.store.index.zone_columns import convertible
 from sidestep.store.location import Location
 from sidestep.store.sidecars.range_tables import load_range_table
-from sidestep.synopsis.answer import ColumnSynopsis
 from sidestep.synopsis.build import has_codes
 from sidestep.synopsis.catalog import Synopsis
+from sidestep.synopsis.contract.answer import ColumnSynopsis
 from sidestep.synopsis.descriptor import SynopsisKind
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, Recipes

@@ -12,7 +12,8 @@ from sidestep.predicate.types import DataType
 from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import Addressed, Json
 from sidestep.synopsis.build import AskedRanges
-from sidestep.synopsis.grt.encoding import GRT, table_of_parts
+from sidestep.synopsis.global_ranges import GRT
+from sidestep.synopsis.grt.encoding import table_of_parts
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipes
 

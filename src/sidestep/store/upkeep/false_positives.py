@@ -26,8 +26,8 @@ from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import Json, Numbered
 from sidestep.store.snapshot import DataFile
-from sidestep.synopsis.answer import ByColumn
 from sidestep.synopsis.catalog import Synopsis
+from sidestep.synopsis.contract.answer import ByColumn
 from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding, codes_of, float_codes, integer_codes

@@ -30,7 +30,7 @@ from sidestep.store.parquet.scan import Sources
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.upkeep.compact import append_blocks, compact
 from sidestep.synopsis.build import AskedRanges, BuildPlan
-from sidestep.synopsis.grt.encoding import GRT
+from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipe, Recipes
 from sidestep.synopsis.values.forms import stored_form

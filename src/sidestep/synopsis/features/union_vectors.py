@@ -14,7 +14,7 @@ from sidestep.predicate.formula import Any, Formula, Matches, Names, Within, ato
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import Column
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.features.feature_index import Subsumption
 from sidestep.synopsis.values.forms import Mask, if_any
 

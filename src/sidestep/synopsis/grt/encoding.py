@@ -15,9 +15,8 @@ Blocks that are indexed before there is a table leave their *parts*; :func:`tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,25 +25,26 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.answer import Answer, ByColumn
-from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, Tables
-from sidestep.synopsis.grt.merge import cut, integrate, merge, ranges_meeting, sub_partition, users
-from sidestep.synopsis.grt.popularity import Popularity, learn_popularity, uniform
+from sidestep.synopsis.contract.answer import Answer
+from sidestep.synopsis.contract.block_ranges import from_column
+from sidestep.synopsis.grt.merge import cut, integrate, merge, ranges_meeting, users
+from sidestep.synopsis.grt.popularity import Popularity, learn_popularity
 from sidestep.synopsis.grt.table import BitWords, GlobalRangeTable
-from sidestep.synopsis.values.block_ranges import NO_RANGES, STORED, from_column
-from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, end_to_end, joined
-from sidestep.synopsis.values.codes import Codes, Coding, codes_of, concatenate_bytes
-from sidestep.synopsis.values.forms import Form, Mask, if_any
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
+from sidestep.synopsis.values.codes import Codes, Coding
+from sidestep.synopsis.values.forms import Mask
 
 _CHUNK = 1 << 15
 """Blocks at a time: what is read and written for them stays in the processor's cache."""
+
+
 _MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
 """All partitions together start with about so many ranges, as long as each has sixteen; and with at most so many."""
+
+
 _FEW = 16
 
-_FINER = 4
-"""Where a block cannot know which gaps are popular, it leaves so many times as many parts to choose from."""
+
 NO_BITS = b""
 """What a block of which nothing is known stores: bits are never of that length."""
 
@@ -97,12 +97,6 @@ class BlockBits:
     @property
     def nbytes(self) -> int:
         return self.words.nbytes + self.table.nbytes + (0 if self.unknown is None else self.unknown.nbytes)
-
-
-class GlobalRanges(ByColumn[BlockBits]):
-    """The global range encodings of the columns that were loaded."""
-
-    name = "global range table"
 
 
 def ranges_per_partition(partitions: int, bits: int) -> int:
@@ -183,67 +177,3 @@ def table_of_parts(
     for block, each in zip(known, ranges, strict=True):
         stored[block] = bits_bytes(table, table.encode_ranges(each))
     return table, stored
-
-
-def _build(block: BlockValues, size: int) -> dict[str, Any]:
-    """A block's bits by the table that its column has; where that is still to be made, what it will be made of."""
-    table, coding = block.shared.table, block.coding
-    if table is None:
-        return {"grtparts": end_to_end(_parts(block, size)), "grtpartsprefix": coding.prefix}
-    held = block.distinct if table.coding == coding else codes_of(block.values, table.coding)
-    if held is None or table.coding.type != coding.type:
-        return {"grt": NO_BITS}
-    return {"grt": bits_bytes(table, table.encode(held)), "grttable": table.identity}
-
-
-def _parts(block: BlockValues, bits: int) -> CodeRanges:
-    """What a block leaves for a table.
-
-    Codes of strings leave a prefix out, another one in each block, and popularity would have to follow: there the
-    widest gaps are cut at, and the choice among them is left to the table.
-    """
-    shared, coding = block.shared, block.coding
-    most = ranges_per_partition(shared.partitions, bits)
-    if coding.form is Form.BYTES:
-        return sub_partition(block.distinct, _FINER * most if shared.asked else most, uniform(coding))
-    return sub_partition(block.distinct, most, shared.popularity(coding))
-
-
-def _read(
-    type: DataType, stored: Mapping[str, ArrowColumn], tables: Sequence[GlobalRangeTable]
-) -> tuple[BlockBits, ...]:
-    """One for each table that blocks were encoded by; to each, the blocks of the others are unknown.
-
-    So is a block without bits, or with bits of another length. A table that was made for another type has no say.
-    """
-    return tuple(_read_bits(table, stored) for table in tables if table.coding.type == type)
-
-
-def _read_bits(table: GlobalRangeTable, stored: Mapping[str, ArrowColumn]) -> BlockBits:
-    column, by = stored["grt"], stored.get("grttable")
-    known = np.zeros(len(column), dtype=np.bool_)
-    if by is not None:
-        whole = pc.equal(pc.binary_length(column), 8 * table.words)
-        same = pc.equal(by, pa.scalar(table.identity, by.type))
-        known = np.asarray(pc.fill_null(pc.and_(whole, same), False))
-    words = np.zeros((len(column), table.words), dtype=np.uint64)
-    words[known] = concatenate_bytes(column.filter(pa.array(known))).view("<u8").reshape(-1, table.words)
-    return BlockBits(table, np.ascontiguousarray(words.T), if_any(~known))
-
-
-GRT = SynopsisKind(
-    name="grt",
-    synopsis=GlobalRanges,
-    sizes=Sizes(usual=256, least=2, limit=1 << 13, unit="bits", unit_bits=1),
-    columns={"grt": pa.large_binary(), "grttable": pa.string()},
-    unknown=NO_BITS,
-    build=_build,
-    read=_read,
-    repeats=False,
-    tables=Tables(
-        named_by="grttable",
-        parts={"grtparts": STORED},
-        parts_of_bytes={"grtpartsprefix": pa.binary()},
-        unknown_parts=NO_RANGES,
-    ),
-)

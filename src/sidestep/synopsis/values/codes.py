@@ -38,9 +38,8 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import FLOATING, DataType, Kind
-from sidestep.synopsis.values.forms import Form, stored_form
+from sidestep.synopsis.values.forms import ArrowColumn, Form, stored_form
 from sidestep.synopsis.values.summary import UNKNOWN, summarize
-from sidestep.synopsis.zones.column_zones import ArrowColumn
 
 Codes = npt.NDArray[np.uint64]
 Lengths = npt.NDArray[np.float64]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from types import NoneType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,20 @@ from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import FLOATING, DataType, Kind, Value
 
 Mask = npt.NDArray[np.bool_]
+ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 """One truth value per block (or per whatever is being asked about)."""
+
 
 Ends = npt.NDArray[Any]
 """One end of the bounds of every block: 64-bit integers, doubles, or 32-bit ranks."""
+
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
 WIDE_MIN, WIDE_MAX = -(2**127), 2**127 - 1
+
+
 End = TypeVar("End", int, float, bytes)
 
 

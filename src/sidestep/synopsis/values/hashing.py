@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from sidestep.predicate.types import DataType, Value
 from sidestep.synopsis.values.codes import Coding, float_codes, integer_codes, plain_values
-from sidestep.synopsis.values.forms import Form, bytes_end, stored_form, unscaled
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import ArrowColumn, Form, bytes_end, stored_form, unscaled
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
+from sidestep.synopsis.contract.block_ranges import meets
 from sidestep.synopsis.values.forms import (
     INT64_MAX,
     INT64_MIN,
@@ -37,34 +38,16 @@ from sidestep.synopsis.values.forms import (
 )
 
 _Ints = npt.NDArray[np.int64]
+
+
 _Codes = npt.NDArray[np.int32]
+
+
 _Keys = npt.NDArray[np.bytes_]
 
-_FEW = 4
-"""Up to so many intervals, comparing with each in turn is faster than a binary search per block."""
 
 _LONGEST = 256
 """Longer byte bounds are shortened (outwards) on the way in: the dictionary has one width for all of them."""
-
-
-def meets(lows: Ends, highs: Ends, lower: Ends, upper: Ends) -> Mask:
-    """For each block, whether any of the ascending, disjoint ranges ``lows[i]..highs[i]`` meets ``lower..upper``.
-
-    The ranges that begin at or before a block's upper bound are a prefix of the list, and the one that reaches furthest
-    is the last of that prefix: one binary search per block decides, however long the list.
-
-    >>> meets(np.array([1, 7]), np.array([2, 8]), np.array([3, 0, 8]), np.array([6, 9, 8])).tolist()
-    [False, True, True]
-    """
-    if len(lows) == 0:
-        return np.zeros(len(lower), dtype=np.bool_)
-    if len(lows) <= _FEW:
-        met = (upper >= lows[0]) & (lower <= highs[0])
-        for low, high in zip(lows[1:], highs[1:], strict=True):
-            met |= (upper >= low) & (lower <= high)
-        return np.asarray(met)
-    begun = np.searchsorted(lows, upper, side="right")
-    return np.asarray((begun > 0) & (lower <= highs[np.maximum(begun, 1) - 1]))
 
 
 @dataclass(frozen=True, eq=False)

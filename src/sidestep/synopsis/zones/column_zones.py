@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,24 +13,35 @@ import pyarrow.compute as pc
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import FLOATING, DataType
-from sidestep.synopsis.values.forms import Mask, if_any, stored_type
+from sidestep.synopsis.values.forms import ArrowColumn, Mask, if_any, stored_type
 from sidestep.synopsis.zones.bounds import Bounds, NumberBounds, RankedBounds, bounds_of
 
 Flags = npt.NDArray[np.uint8]
 
+
 MAY_BE_NULL = np.uint8(1)
 """The block has NULLs."""
+
+
 MAY_HAVE_VALUE = np.uint8(2)
 """The block may hold a value that is neither NULL nor NaN."""
+
+
 MAY_BE_NAN = np.uint8(4)
+
+
 HAS_LOWER = np.uint8(8)
+
+
 HAS_UPPER = np.uint8(16)
+
+
 UNCOUNTED = np.uint8(32)
 """Nothing is known of the block's NULLs."""
+
+
 UNKNOWN = np.uint8(64)
 """Nothing is known of the block's values: neither bounds nor NULLs nor, of floats, whether there is a NaN."""
-
-ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 @dataclass(frozen=True, eq=False)

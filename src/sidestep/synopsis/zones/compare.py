@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.predicate.types import FLOATING, INTEGRAL, DataType, Kind
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.values.forms import Ends, Form, Mask
 from sidestep.synopsis.zones.bounds import NumberBounds, RankedBounds
 from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, UNKNOWN, ColumnZones

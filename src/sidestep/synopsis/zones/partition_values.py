@@ -16,7 +16,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.values.forms import stored_type, unscaled
 from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary
 from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sidestep.predicate.formula import Compares, Formula, Matches, Null, Within
 from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType, Kind
-from sidestep.synopsis.answer import Answer
-from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.contract.answer import Answer
+from sidestep.synopsis.values.forms import ArrowColumn, Mask
 from sidestep.synopsis.zones.bounds import RankedBounds
-from sidestep.synopsis.zones.column_zones import MAY_BE_NULL, MAY_HAVE_VALUE, ArrowColumn, ColumnZones, column_zones
+from sidestep.synopsis.zones.column_zones import MAY_BE_NULL, MAY_HAVE_VALUE, ColumnZones, column_zones
 from sidestep.synopsis.zones.compare import compare_zones
 
 _MOST_MATCHED = 10_000

@@ -17,17 +17,25 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
-from sidestep.synopsis.answer import Answer
+from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, WIDTH, Codes, Coding, common_prefix
-from sidestep.synopsis.values.forms import Mask, if_any
-from sidestep.synopsis.zones.bounds import meets
-from sidestep.synopsis.zones.column_zones import ArrowColumn
+from sidestep.synopsis.values.forms import (
+    ArrowColumn,
+    Ends,
+    Mask,
+    if_any,
+)
 
 Positions = npt.NDArray[np.int64]
 
+
+_FEW = 4
+"""Up to this many intervals, comparing with each in turn is faster than a binary search per block."""
 STORED = pa.list_(pa.uint64())
 """The Arrow type of stored ranges: low, high, low, high, … of one block."""
+
+
 NO_RANGES = np.zeros(1, dtype=np.uint64)
 """What a block of which nothing is known stores: ranges are never of that length."""
 
@@ -212,3 +220,23 @@ def _rebase(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Cod
         return bases | kept
 
     return np.where(lows == LEAST, LEAST, move(lows)), np.where(highs == GREATEST, GREATEST, move(highs))
+
+
+def meets(lows: Ends, highs: Ends, lower: Ends, upper: Ends) -> Mask:
+    """For each block, whether any of the ascending, disjoint ranges ``lows[i]..highs[i]`` meets ``lower..upper``.
+
+    The ranges that begin at or before a block's upper bound are a prefix of the list, and the one that reaches furthest
+    is the last of that prefix: one binary search per block decides, however long the list.
+
+    >>> meets(np.array([1, 7]), np.array([2, 8]), np.array([3, 0, 8]), np.array([6, 9, 8])).tolist()
+    [False, True, True]
+    """
+    if len(lows) == 0:
+        return np.zeros(len(lower), dtype=np.bool_)
+    if len(lows) <= _FEW:
+        met = (upper >= lows[0]) & (lower <= highs[0])
+        for low, high in zip(lows[1:], highs[1:], strict=True):
+            met |= (upper >= low) & (lower <= high)
+        return np.asarray(met)
+    begun = np.searchsorted(lows, upper, side="right")
+    return np.asarray((begun > 0) & (lower <= highs[np.maximum(begun, 1) - 1]))
