@@ -41,7 +41,7 @@ from sidestep.synopsis.zones.bounds import NumberBounds
 from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
 
 _MOST_ASKED = 64
-"""Synopses that cannot be merged are asked for up to so many ranges: they take values, not codes."""
+"""Synopses that cannot be merged are not asked for more ranges than this: they take values, not codes."""
 
 EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
 NOTHING = CodeRanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
@@ -128,8 +128,8 @@ def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
     if stored_form(column.type) is None:
         return
     for synopsis in catalog.synopses:
-        if isinstance(synopsis, RangeSets) and (found := synopsis.ranges(column)) is not None:
-            yield found
+        if isinstance(synopsis, RangeSets) and (ranges := synopsis.ranges(column)) is not None:
+            yield ranges
     for synopsis in catalog.synopses:
         made = synopsis.columns.get(column.name) if isinstance(synopsis, GapHistograms) else None
         if made is not None and made.buckets.coding.type == column.type:
