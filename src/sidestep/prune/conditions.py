@@ -17,7 +17,7 @@ MOST_RANGES = 16
 query's own code: with 64 ranges and a long OR it passed 8,000 bytes, beyond which the JVM compiles nothing, and a query
 took 51 s instead of 6. Where the ranges hold too much, the exact ids are asked for besides."""
 MOST_BLOCKS = 20_000
-"""Beyond so many blocks to be read, their ids make a plan too large for what is saved."""
+"""The ids of more blocks than this make a plan too large for what is saved."""
 LEAST_SHARE = 0.05
 """What of the files to be read must be in blocks that are not, to be worth a condition."""
 _Ids = npt.NDArray[np.int32]
@@ -61,8 +61,8 @@ def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter |
     return BlockFilter(has_ids, ranges, ids[:0] if exact else ids, in_blocks)
 
 
-def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
-    """At most so many ranges that hold all of the ids and as few of the others as may be, and whether they hold none.
+def as_ranges(ids: _Ids, others: _Ids, limit: int) -> tuple[_Ids, bool]:
+    """At most ``limit`` ranges that hold all of the ids and as few of the others as may be, and whether they hold none.
 
     Both ascending, without a number in common. Numbers that are in neither are of no concern: no file that is read has
     a block of that id.
@@ -74,9 +74,9 @@ def as_ranges(ids: _Ids, others: _Ids, most: int) -> tuple[_Ids, bool]:
     """
     between = np.diff(np.searchsorted(others, ids))
     cuts = np.flatnonzero(between)
-    exact = len(cuts) < most
+    exact = len(cuts) < limit
     if not exact:
-        cuts = np.sort(cuts[np.argsort(-between[cuts], kind="stable")[: most - 1]])
+        cuts = np.sort(cuts[np.argsort(-between[cuts], kind="stable")[: limit - 1]])
     lows = ids[np.concatenate([[0], cuts + 1])]
     highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
     return np.stack([lows, highs], axis=1).reshape(-1), exact

@@ -5,7 +5,7 @@ stage      takes away
 =========  =======================================================================================================
 static     blocks without a row that satisfies the query's own predicates (:mod:`sidestep.prune.plan.static`)
 induced    blocks without a row that finds a partner in the blocks of joined tables (:mod:`sidestep.prune.dips`)
-reuse      nothing: gives back what parts of the plan that run once must have alike (:mod:`sidestep.prune.plan.reuse`)
+reuse      nothing: gives back blocks, so that equal parts of a plan still run once (:mod:`sidestep.prune.plan.reuse`)
 =========  =======================================================================================================
 
 A stage is a function from an analyzed query and the decision so far to a decision. A new one is a module with that
@@ -28,7 +28,7 @@ from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import TableView
 from sidestep.prune.plan.algebra import Query
-from sidestep.prune.plan.reuse import keep_alike, reused_groups
+from sidestep.prune.plan.reuse import reused_groups, share_kept
 from sidestep.synopsis import Catalog, Mask, kept_blocks
 
 
@@ -96,17 +96,17 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
     return replace(decision, kept=induced.kept, bounds=induced.bounds, induced=induced, stopped=induced.stopped)
 
 
-def keep_reused_alike(query: AnalyzedQuery, decision: Decision) -> Decision:
+def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
     """Let equal parts of the plan keep the same blocks, so that Spark still runs them once."""
     groups = reused_groups(query.query.parts)
     if not groups:
         return decision
-    alike = keep_alike(by_scan(query, decision.kept), groups)
+    shared = share_kept(by_scan(query, decision.kept), groups)
     reused = {key for group in groups for key in group}
     return replace(
         decision,
         kept=tuple(
-            alike[place.scan.key] if own and place.scan.key in reused else own
+            shared[place.scan.key] if own and place.scan.key in reused else own
             for place, own in zip(query.places, decision.kept, strict=True)
         ),
         # A filter that one part has and the other has not would make them two parts as well.
@@ -117,7 +117,7 @@ def keep_reused_alike(query: AnalyzedQuery, decision: Decision) -> Decision:
 STAGES = (
     Stage("static", prune_statically),
     Stage("induced", induce_predicates),
-    Stage("reuse", keep_reused_alike),
+    Stage("reuse", keep_reuse),
 )
 
 

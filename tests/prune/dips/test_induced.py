@@ -416,7 +416,7 @@ def test_a_predicate_has_as_many_ranges_as_allowed():
     for most in (1, 5, 20, 30):
         found = prune(Query((plan,)), {"a": viewed(a), "b": viewed(b)}, InducedOptions(seconds=60, max_ranges=most))
         sent = next(dip for dip in found.dips if dip.target == 1)
-        assert (sent.found, sent.count) == (30, most)
+        assert (sent.full_count, sent.count) == (30, most)
     assert len(left(found)["b"]) == 60
 
 

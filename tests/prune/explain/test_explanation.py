@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
+from sidestep.prune.analysis import StageReport
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 
 SCAN = ScanReport(
@@ -39,6 +40,20 @@ def test_the_text_says_what_is_read_and_why():
     assert "nothing is skipped, as it is not indexed" in text
     assert "l_comment <> '[b]<i>'" in text
     assert text.endswith("ValueError: deep")
+
+
+def test_one_line_names_every_stage():
+    stages = (
+        StageReport("static", 0.0012),
+        StageReport("induced", 0.0501, stopped=True),
+        StageReport("reuse", off=True),
+    )
+    told = replace(EXPLANATION, stages=stages)
+    line = "stages: static 1.2 ms, induced 50.1 ms (stopped by its time budget), reuse off"
+    assert line in str(told).splitlines()
+    assert line in told._repr_html_()
+    assert told.to_dict()["stages"][1] == {"name": "induced", "seconds": 0.0501, "stopped": True, "off": False}
+    assert "stages" not in str(EXPLANATION)
 
 
 def test_scans_of_one_table_are_numbered():

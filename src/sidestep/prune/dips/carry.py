@@ -30,7 +30,7 @@ from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding
 from sidestep.synopsis.values.forms import Form
 
 MOST_CONVERTED = 64
-"""Ranges whose codes must be turned into values and back are compacted to so many first: each takes microseconds."""
+"""Ranges whose codes must be turned into values and back are compacted to this many first: each takes microseconds."""
 
 BANDS = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 
@@ -155,17 +155,17 @@ def _clip(ranges: CodeRanges, low: np.uint64, high: np.uint64) -> CodeRanges:
     return CodeRanges(np.maximum(ranges.lows[inside], low), np.minimum(ranges.highs[inside], high))
 
 
-def compact(coding: Coding, ranges: CodeRanges, most: int) -> CodeRanges:
-    """The ranges grown together across their narrowest gaps until at most so many are left (Lemma 1).
+def compact(coding: Coding, ranges: CodeRanges, limit: int) -> CodeRanges:
+    """The ranges grown together across their narrowest gaps until at most ``limit`` are left (Lemma 1).
 
     Ranges with no code between them grow together in any case, which loses nothing.
     """
     if len(ranges) <= 1:
         return ranges
     apart = np.flatnonzero(ranges.lows[1:] - ranges.highs[:-1] > np.uint64(1))
-    if len(apart) >= most:
+    if len(apart) >= limit:
         gaps = coding.lengths(ranges.highs[apart] + np.uint64(1), ranges.lows[apart + 1])
-        widest = np.argpartition(-gaps, most - 1)[: most - 1] if most > 1 else np.zeros(0, np.int64)
+        widest = np.argpartition(-gaps, limit - 1)[: limit - 1] if limit > 1 else np.zeros(0, np.int64)
         apart = np.sort(apart[widest])
     elif len(apart) == len(ranges) - 1:
         return ranges

@@ -42,7 +42,7 @@ from sidestep.synopsis.zones.bounds import NumberBounds
 from sidestep.synopsis.zones.column_zones import HAS_LOWER, HAS_UPPER, MAY_BE_NAN, MAY_HAVE_VALUE, ColumnZones
 
 _MOST_ASKED = 64
-"""Synopses that cannot be merged are asked for up to so many ranges: they take values, not codes."""
+"""Synopses that cannot be merged are not asked for more ranges than this: they take values, not codes."""
 
 EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
 NOTHING = CodeRanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))

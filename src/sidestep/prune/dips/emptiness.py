@@ -25,7 +25,7 @@ class _Part:
 def irrelevant_scans(plans: Sequence[Operator], is_empty: Callable[[int], bool]) -> set[int]:
     """The scans that matter to no result, numbered in the order of the plans; ``is_empty`` says which give no row."""
     counter = iter(range(10**9))
-    return {number for plan in plans for number in _unneeded(_part(plan, is_empty, counter), False)}
+    return {number for plan in plans for number in _needless(_part(plan, is_empty, counter), False)}
 
 
 def _part(operator: Operator, is_empty: Callable[[int], bool], counter: Iterator[int]) -> _Part:
@@ -49,7 +49,7 @@ def _gives_nothing(operator: Operator, below: list[bool]) -> bool:
     return below[0]
 
 
-def _unneeded(part: _Part, unneeded: bool) -> Iterator[int]:
+def _needless(part: _Part, unneeded: bool) -> Iterator[int]:
     if part.scan >= 0 and unneeded:
         yield part.scan
     needless = [unneeded and not isinstance(part.operator, Other)] * len(part.below)
@@ -58,4 +58,4 @@ def _unneeded(part: _Part, unneeded: bool) -> Iterator[int]:
         needless[0] |= right.empty and Sides.RIGHT in part.operator.type.emptied_by
         needless[1] |= left.empty and Sides.LEFT in part.operator.type.emptied_by
     for child, without in zip(part.below, needless, strict=True):
-        yield from _unneeded(child, without)
+        yield from _needless(child, without)

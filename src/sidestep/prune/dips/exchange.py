@@ -79,12 +79,12 @@ class Exchange:
                 self._held_by_blocks(node, column) if is_scan else self._held_by_inputs(node, column),
             )
             self._held[node, column.name] = known
-        found = known[1]
+        values = known[1]
         for asker, asked in self.asked.get((node, column.name), {}).items():
             if asker != reader or asker == OWN:
-                ranges = asked.ranges if found.says_nothing else intersect(found.ranges, asked.ranges)
-                found = Values(ranges, found.nulls and asked.nulls)
-        return found
+                ranges = asked.ranges if values.says_nothing else intersect(values.ranges, asked.ranges)
+                values = Values(ranges, values.nulls and asked.nulls)
+        return values
 
     def is_void(self, node: int) -> bool:
         """Whether no row of a scan can matter: it keeps no block, or nothing satisfies what was asked of it."""
@@ -118,12 +118,12 @@ class Exchange:
         """What the inputs of a union put into a column together."""
         lows, highs, nulls = [NOTHING.lows], [NOTHING.highs], False
         for link in self.graph.nodes[node].members[column.name]:
-            found = None if link is None else self._carry(link, self.holds(link.origin, link.source.column))
-            if found is None:
+            values = None if link is None else self._carry(link, self.holds(link.origin, link.source.column))
+            if values is None:
                 return UNKNOWN
-            lows.append(found.ranges.lows)
-            highs.append(found.ranges.highs)
-            nulls = nulls or found.nulls
+            lows.append(values.ranges.lows)
+            highs.append(values.ranges.highs)
+            nulls = nulls or values.nulls
         return Values(joined(np.concatenate(lows), np.concatenate(highs)), nulls)
 
     def coding(self, node: int, column: Column) -> Coding:
@@ -194,14 +194,14 @@ class Exchange:
             return
         values = self.holds(link.origin, link.source.column, link.target)
         coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
-        most = self.options.max_ranges
+        limit = self.options.max_ranges
         if converts(coding, link.source, link.comparand, into):
-            most = min(most, MOST_CONVERTED)
-        found, ranges = len(values.ranges), compact(coding, values.ranges, most)
+            limit = min(limit, MOST_CONVERTED)
+        full_count, ranges = len(values.ranges), compact(coding, values.ranges, limit)
         message = self._carry(link, Values(ranges, values.nulls))
         if message is None:
             return
-        self.lossy = self.lossy or (found > most and len(ranges) == most)
+        self.lossy = self.lossy or (full_count > limit and len(ranges) == limit)
         removed = self.receive(link.target, link.comparand.column, message, link.origin)
         self.removed += removed
         self.progress += removed
@@ -213,7 +213,7 @@ class Exchange:
                 column=self.graph.table_column(link.target, link.comparand.column),
                 source=link.source.column,
                 number=link.comparand.column,
-                found=found,
+                full_count=full_count,
                 codes=message.ranges,
                 coding=into,
                 nulls=message.nulls,

@@ -108,8 +108,8 @@ def _compared_columns(query: Query) -> Iterator[str]:
     for plan in query.plans:
         for operator in walk(plan):
             if isinstance(operator, Join | Filter):
-                for found in _conditions(operator):
-                    yield from (_base(found.left).name, _base(found.right).name)
+                for condition in _conditions(operator):
+                    yield from (_base(condition.left).name, _base(condition.right).name)
             elif isinstance(operator, UnionAll):
                 yield from (_base(put).name for outputs in operator.outputs for put in outputs if put is not None)
 
@@ -213,10 +213,10 @@ class _Builder:
 
     def link_existence(self, flags: list[Predicate], columns: Columns) -> None:
         """A condition that one of some existence joins found a match: their right sides together bound the left."""
-        found = [self.existence.get(flag.name) for flag in flags if isinstance(flag, Column)]
-        if len(found) < len(flags) or not all(found):
+        joins = [self.existence.get(flag.name) for flag in flags if isinstance(flag, Column)]
+        if len(joins) < len(flags) or not all(joins):
             return
-        known = [{(one.left, one.op): (one, right) for one, right in conditions or ()} for conditions in found]
+        known = [{(one.left, one.op): (one, right) for one, right in conditions or ()} for conditions in joins]
         for left, op in known[0]:
             source = columns.get(_base(left).name)
             if source is None or op in BANDS or not all((left, op) in one for one in known[1:]):
@@ -235,15 +235,15 @@ class _Builder:
         for place, column in enumerate(union.columns):
             if column.name not in self.used:
                 continue
-            found: list[Link | None] = []
+            inputs: list[Link | None] = []
             for columns, outputs in zip(below, union.outputs, strict=True):
                 put = outputs[place]
                 source = None if put is None else columns.get(_base(put).name)
                 member = None if put is None or source is None else self.member(source, put, node, column)
-                found.append(member)
+                inputs.append(member)
                 if member is not None and source is not None and source.down:
                     self.links.append(Link(node, member.comparand, Op.NULL_SAFE, source.node, member.source, down=True))
-            members[column.name] = tuple(found)
+            members[column.name] = tuple(inputs)
         self.nodes[node] = GraphNode(None, blocked, members=members)
         return {number: Source(node, Column(number, _type_of(union, number))) for number in members}
 

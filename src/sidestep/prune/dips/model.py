@@ -61,7 +61,7 @@ class Dip:
     source: Column
     number: Column
     """The same columns by their numbers in the query."""
-    found: int
+    full_count: int
     """Ranges before it was compacted."""
     codes: CodeRanges
     coding: Coding

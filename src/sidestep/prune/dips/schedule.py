@@ -46,11 +46,11 @@ class Step:
 
 def graph_of(edges: Iterable[tuple[int, int]], nodes: Iterable[int] = ()) -> dict[int, frozenset[int]]:
     """The graph with these edges, and these nodes besides."""
-    found: dict[int, set[int]] = {node: set() for node in nodes}
+    around: dict[int, set[int]] = {node: set() for node in nodes}
     for a, b in edges:
-        found.setdefault(a, set()).add(b)
-        found.setdefault(b, set()).add(a)
-    return {node: frozenset(neighbours) for node, neighbours in found.items()}
+        around.setdefault(a, set()).add(b)
+        around.setdefault(b, set()).add(a)
+    return {node: frozenset(neighbours) for node, neighbours in around.items()}
 
 
 def components(graph: Graph) -> Iterator[dict[int, frozenset[int]]]:
@@ -119,7 +119,7 @@ def clique_tree(graph: Graph) -> tuple[dict[int, Tables], Graph]:
 
     >>> figure_10 = graph_of([(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)])
     >>> sets, tree = clique_tree(figure_10)
-    >>> sorted(sorted(found) for found in sets.values() if len(found) == 1)
+    >>> sorted(sorted(tables) for tables in sets.values() if len(tables) == 1)
     [[1], [7]]
     """
     whole = nx.Graph([(a, b) for a, neighbours in graph.items() for b in neighbours])

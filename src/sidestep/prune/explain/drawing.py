@@ -24,11 +24,11 @@ def labels(nodes: Sequence[Node]) -> dict[int, str]:
     {0: 't (1)', 1: 't (2)', 2: 'u'}
     """
     times, seen = Counter(node.label for node in nodes), Counter[str]()
-    found = {}
+    names = {}
     for node in nodes:
         seen[node.label] += 1
-        found[node.id] = f"{node.label} ({seen[node.label]})" if times[node.label] > 1 else node.label
-    return found
+        names[node.id] = f"{node.label} ({seen[node.label]})" if times[node.label] > 1 else node.label
+    return names
 
 
 def dip_rows(induced: Induced) -> Iterator[tuple[str, str, str, str, int]]:
@@ -50,7 +50,7 @@ def dip_rows(induced: Induced) -> Iterator[tuple[str, str, str, str, int]]:
 
 def describe_dip(dip: Dip) -> str:
     """What a predicate says, in short: its ranges, or how many there are, and from how many they were compacted."""
-    lost = f" (of {dip.found})" if dip.found > dip.count else ""
+    lost = f" (of {dip.full_count})" if dip.full_count > dip.count else ""
     if not dip.count:
         return "NULL only" if dip.nulls else "nothing matches"
     return f"{dip.count} range{'s' * (dip.count != 1)}{lost}{', or NULL' * dip.nulls}"

@@ -33,15 +33,15 @@ def reused_groups(parts: Iterable[tuple[int, tuple[str, ...]]]) -> list[tuple[st
     return list(groups.values())
 
 
-def keep_alike(kept: Mapping[str, tuple[Mask, ...]], groups: Sequence[tuple[str, ...]]) -> dict[str, tuple[Mask, ...]]:
+def share_kept(kept: Mapping[str, tuple[Mask, ...]], groups: Sequence[tuple[str, ...]]) -> dict[str, tuple[Mask, ...]]:
     """What is kept of each scan, by key, with each group keeping what one of its scans does."""
-    alike = dict(kept)
+    shared = dict(kept)
     for group in groups:
-        known = [alike[key] for key in group if key in alike]
+        known = [shared[key] for key in group if key in shared]
         if len(known) < len(group) or len({tuple(map(len, masks)) for masks in known}) > 1:
-            continue  # of a copy that is not covered nothing is skipped, and nothing can be made alike
+            continue  # of a copy that is not covered nothing is skipped, and nothing can be shared
         together = known[0]
         for masks in known[1:]:
             together = tuple(one | other for one, other in zip(together, masks, strict=True))
-        alike.update(dict.fromkeys(group, together))
-    return alike
+        shared.update(dict.fromkeys(group, together))
+    return shared

@@ -100,10 +100,10 @@ class _Reader:
     def operator(self, node: dict[str, Any]) -> Operator:
         """The operator of a node; afterwards ``scope`` is what its parent sees."""
         before = len(self.scans)
-        found = self._operator(node)
+        operator = self._operator(node)
         if "same" in node:
             self.parts.append((node["same"], tuple(self.scans[before:])))
-        return found
+        return operator
 
     def _operator(self, node: dict[str, Any]) -> Operator:
         name, random = node["op"], node.get("random", False)
@@ -131,16 +131,16 @@ class _Reader:
             return Filter(self.predicate(node["if"]), below[0], random)
         if name in PASSING:
             if "columns" in node:
-                self.scope = self._given(node["columns"])
+                self.scope = self._renamed_columns(node["columns"])
             return Project(below[0], random)
         if name == "Join":
             return self._join(node, below[0], below[1], scopes[0], random)
         if name == "Aggregate":
-            groups = self._plain(node["groups"])
-            self.scope = self._given(node["columns"])
+            groups = self._plain_columns(node["groups"])
+            self.scope = self._renamed_columns(node["columns"])
             return Aggregate(groups, below[0], random, node.get("grouped", True))
         if name in WINDOWS:
-            return Window(self._plain(node["partition"]), below[0], random)
+            return Window(self._plain_columns(node["partition"]), below[0], random)
         if name in LIMITS:
             return Limit(below[0], random)
         if name == "Union":
@@ -150,7 +150,7 @@ class _Reader:
     def _join(self, node: dict[str, Any], left: Operator, right: Operator, of_left: Scope, random: bool) -> Join:
         kind = JOIN_TYPES.get(node["type"], UNKNOWN_JOIN)
         condition = self.predicate(node["if"]) if "if" in node else None
-        shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shifted(*each)) is not None)
+        shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shift(*each)) is not None)
         exists = node.get("exists")
         if Sides.RIGHT not in kind.passes:
             self.scope = of_left
@@ -158,7 +158,7 @@ class _Reader:
             self.scope = {**self.scope, exists: Column(str(exists), BOOLEAN)}
         return Join(kind, left, right, condition, random, None if exists is None else str(exists), shifted)
 
-    def _shifted(self, one: int, add: int, other: int, more: int) -> tuple[Column | Shifted, Column | Shifted] | None:
+    def _shift(self, one: int, add: int, other: int, more: int) -> tuple[Column | Shifted, Column | Shifted] | None:
         """An equality of two columns to which constants are added."""
         first, second = self.scope.get(one), self.scope.get(other)
         if not isinstance(first, Column) or not isinstance(second, Column) or first.type != second.type:
@@ -175,18 +175,18 @@ class _Reader:
         self.scope = {number: column for (number, _), column in zip(node["columns"], columns, strict=True)}
         return Union(tuple(below), columns, outputs, random)
 
-    def _given(self, columns: list[Any]) -> Scope:
+    def _renamed_columns(self, columns: list[Any]) -> Scope:
         """What the columns that an operator gives mean above it; a computed one means nothing."""
-        found: Scope = {}
+        scope: Scope = {}
         for number, source in columns:
             renamed = self.operand(source) if source is not None and source[0] != "l" else None
             if isinstance(renamed, Column | Cast):
-                found[number] = renamed
-        return found
+                scope[number] = renamed
+        return scope
 
-    def _plain(self, numbers: list[int]) -> frozenset[str]:
-        found = (self.scope.get(number) for number in numbers)
-        return frozenset(each.name for each in found if isinstance(each, Column))
+    def _plain_columns(self, numbers: list[int]) -> frozenset[str]:
+        sources = (self.scope.get(number) for number in numbers)
+        return frozenset(source.name for source in sources if isinstance(source, Column))
 
     # ---- predicates
 
@@ -203,7 +203,7 @@ class _Reader:
                 reason = why[0] if why else "not a form that sidestep knows"
                 return Opaque(text, tuple(self._bases(numbers)), depends, deterministic, reason)
         known = self._known(e)
-        return known if known is not None else Opaque(json.dumps(e), tuple(self._mentioned(e)), None)
+        return known if known is not None else Opaque(json.dumps(e), tuple(self._columns_in(e)), None)
 
     def _known(self, e: list[Any]) -> Predicate | None:
         match e:
@@ -225,9 +225,9 @@ class _Reader:
                 if not isinstance(operand, Column | Cast) or not operand.type.ordered:
                     return None
                 known = tuple(value for value in literals if isinstance(value, Literal))
-                good = operand.type
-                alike = all(value.type is good or comparable(good, value.type) for value in known)
-                return In(operand, known) if alike else None
+                own = operand.type
+                fits = all(value.type is own or comparable(own, value.type) for value in known)
+                return In(operand, known) if fits else None
             case [op, left, right] if op in COMPARISONS:
                 first, second = self.operand(left), self.operand(right)
                 if first is None or second is None or not first.type.ordered or not comparable(first.type, second.type):
@@ -260,13 +260,13 @@ class _Reader:
             source = self.scope.get(number)
             yield source.column if isinstance(source, Cast) else source or Column(str(number), UNKNOWN)
 
-    def _mentioned(self, e: list[Any]) -> Iterator[Column]:
+    def _columns_in(self, e: list[Any]) -> Iterator[Column]:
         if e and e[0] in ("a", "cast"):
             yield from self._bases([e[1]])
         else:
             for part in e:
                 if isinstance(part, list):
-                    yield from self._mentioned(part)
+                    yield from self._columns_in(part)
 
 
 def literal_value(value: Any, kind: DataType) -> Value:

@@ -70,8 +70,8 @@ def _reports(
     inspector: Any, state: Enabled | None, query: Query, scans: list[Any], planned: PlannedQuery | None
 ) -> Iterator[ScanReport]:
     filters: dict[str, list[ScanFilter]] = {}
-    for found in scan_filters(query):
-        filters.setdefault(found.scan.key, []).append(found)
+    for place in scan_filters(query):
+        filters.setdefault(place.scan.key, []).append(place)
     for places in filters.values():
         scan = places[0].scan
         executed = _execution_of(inspector, scan, scans)

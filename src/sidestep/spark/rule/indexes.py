@@ -52,16 +52,16 @@ class Indexes:
     def find(self, roots: Iterable[str]) -> list[OpenIndex]:
         """The distinct indexes that cover these folders or files: for each its own, or the nearest one above it."""
         looked: dict[str, OpenIndex | None] = {}
-        found: dict[str, OpenIndex] = {}
+        distinct: dict[str, OpenIndex] = {}
         for root in roots:
             for candidate in _upwards(root):
                 if candidate not in looked:
                     looked[candidate] = self._at(candidate)
                 opened = looked[candidate]
                 if opened is not None:
-                    found[opened.id] = opened
+                    distinct[opened.id] = opened
                     break
-        return list(found.values())
+        return list(distinct.values())
 
     def _at(self, root: str) -> OpenIndex | None:
         with self._lock:
@@ -70,14 +70,14 @@ class Indexes:
             now = time.monotonic()
             if slot is not None and not location.local and now - slot.looked < REMOTE_SECONDS:
                 return slot.opened
-            opened = self._looked_at(root, location, slot.opened if slot else None)
+            opened = self._reopen(root, location, slot.opened if slot else None)
             if opened is not None or not location.local:
                 self._slots[root] = _Slot(opened, now)
             elif slot is not None:
                 del self._slots[root]
             return opened
 
-    def _looked_at(self, root: str, location: Location, before: OpenIndex | None) -> OpenIndex | None:
+    def _reopen(self, root: str, location: Location, before: OpenIndex | None) -> OpenIndex | None:
         folder = index_folder(location, self._index_dir)
         names = index_names(folder)
         if before is not None and before.index.folder == folder and names == before.index.names:

@@ -72,11 +72,11 @@ def metrics(df: DataFrame) -> Metrics:
     plan = execution.executedPlan()
     if not inspector.hasRun(plan):
         execution.toRdd().count()
-    found = []
+    scans = []
     for scan in inspector.scans(plan):
         values = dict(line.split("=", 1) for line in inspector.metrics(scan).splitlines())
         paths = inspector.filesRead(scan)
-        found.append(
+        scans.append(
             ScanMetrics(
                 table=inspector.tableName(scan) or inspector.rootPath(scan),
                 files=int(values.get("numFiles", 0)),
@@ -85,4 +85,4 @@ def metrics(df: DataFrame) -> Metrics:
                 paths=tuple(paths.split("\0")) if paths else (),
             )
         )
-    return Metrics(tuple(found))
+    return Metrics(tuple(scans))
