@@ -40,6 +40,7 @@ from sidestep.predicate import (
 )
 from sidestep.spark.jvm import plan_reader
 from sidestep.spark.jvm.plan_reader import read_document
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.log import recording
 from sidestep.spark.log.recording import read_recording
 from sidestep.store import read_snapshot
@@ -60,7 +61,6 @@ from sidestep.workload.features import feature_set
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.fixtures.make import items, record_queries, write_tables
 from tests.schemas import Invalid, check
-from tests.spark.tables import settings
 
 ROOT = Path(__file__).resolve().parent
 FIXTURES = ROOT / "fixtures" / "formats"
@@ -195,7 +195,7 @@ def test_a_recording_may_have_lines_of_several_versions(tmp_path: Path) -> None:
 
 def test_recordings_are_written_as_described(spark, tmp_path: Path) -> None:
     write_tables(tmp_path)
-    with settings(spark, spark__sql__shuffle__partitions="2"):
+    with same_interpreter(spark.sparkContext):
         record_queries(spark, tmp_path, tmp_path / "log.jsonl")
     for line in (tmp_path / "log.jsonl").read_text(encoding="ascii").splitlines():
         check(json.loads(line), f"recording.v{recording.FORMAT}")
