@@ -19,7 +19,7 @@ from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths
 from tests.spark.tables import data_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.aside]
 ROWS = made(0, 150)
 
 CHILD = """
@@ -27,7 +27,7 @@ import os, signal, sys, threading, time
 from importlib import import_module
 from pathlib import Path
 from pyspark.sql import SparkSession
-loading, optimizing = (import_module(f"sidestep.spark.table.{name}") for name in ("load", "optimize"))
+loading, optimizing = (import_module(f"sidestep.spark.{name}") for name in ("load", "optimize"))
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS
 
 job, point, root = sys.argv[1:]
