@@ -26,7 +26,7 @@ demo: setup ## a short tour on TPC-H data: index, query, explain, measure
 	@$(SPARKED) -m bench.demo $(if $(SF),--sf $(SF)) $(ARGS)
 
 .PHONY: test
-test: lint types ## lint, types, and every test: those on Spark beside the others
+test: lint types ## lint, types, and every test, in two processes side by side
 	@scripts/test.sh $(ARGS)
 
 .PHONY: test-fast

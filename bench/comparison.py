@@ -24,6 +24,7 @@ from bench.journal import Journal
 from bench.layouts import Layout, natural, range1, range2, write_arrangement, z_ordered
 from bench.reads import Reader, bytes_read, rows_of
 from bench.session import spark_session
+from bench.tpch import DATA
 from bench.zorder import choose_columns, z_order
 from sidestep.predicate import parse_type
 from sidestep.predicate.columns import columns_of
@@ -60,6 +61,16 @@ def workload(parameters: str, seed: int, train: int, test: int) -> Workload:
         tuple(random_queries(train, seed=2 * seed, zipf=zipf)),
         tuple(random_instances(test, seed=2 * seed + 1, zipf=zipf)),
     )
+
+
+def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that a comparison takes, whatever it compares, besides ``sf``, ``width`` and ``features``."""
+    parser.add_argument("--train", type=int, default=800, help="queries to learn from")
+    parser.add_argument("--test", type=int, default=80, help="queries that follow")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--memory", default="6g", help="of Spark's driver")
+    parser.add_argument("--keep", action="store_true", help="keep layouts that are not needed any more")
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
 
 
 class Comparison:

@@ -34,7 +34,7 @@ from sidestep.cli.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-TRAINING, TRAINING_SEED, TEST_SEED = 400, 1, 2
+TRAINING_SEED, TEST_SEED = 1, 2
 TODAY, LAID_OUT = "today", "laid out"
 EXPLAINED = "q5"
 FEATURES = 15
@@ -60,9 +60,9 @@ class Outcome:
     equal: bool
 
 
-def write_log(path: Path) -> Path:
+def write_log(path: Path, count: int) -> Path:
     """Training queries as a file of SQL, as a warehouse would have logged them."""
-    path.write_text(";\n\n".join(random_queries(TRAINING, TRAINING_SEED)) + ";\n", encoding="utf-8")
+    path.write_text(";\n\n".join(random_queries(count, TRAINING_SEED)) + ";\n", encoding="utf-8")
     return path
 
 
@@ -116,11 +116,11 @@ def _change(before: int, after: int, show: Callable[[int], str]) -> str:
     return f"{show(before)} → [green]{show(after)}[/]" if after < before else f"{show(before)} → {show(after)}"
 
 
-def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
+def tour(out: Console, sf: float, data: Path, training: int, runs: int) -> list[Outcome]:
     """The whole demo, step by step, on stdout."""
     with _step(out, f"Making denormalized TPC-H at scale factor {sf:g} in {data}"):
         source = make_denorm(data, sf, "lean")
-        log = write_log(data / "demo-log.sql")
+        log = write_log(data / "demo-log.sql", training)
         target = data / f"demo-sf{sf:g}"
         rmtree(target, ignore_errors=True)
     with ExitStack() as until_done:
@@ -128,7 +128,7 @@ def tour(out: Console, sf: float, data: Path, runs: int) -> list[Outcome]:
             spark = until_done.enter_context(spark_session("local[*]", {"spark.driver.memory": "3g"}))
         with _step(out, "Indexing the table as it is"):
             sidestep.index(spark, str(source))
-        _title(out, f"1. The log: {TRAINING} queries. What they share", "sidestep analyze")
+        _title(out, f"1. The log: {training} queries. What they share", "sidestep analyze")
         with _step(out, "Analyzing the log"):
             analysis = sidestep.analyze(spark, str(log), tables={NAME: str(source)}, num_features=FEATURES)
         for feature in analysis.features(NAME).features:
@@ -218,12 +218,13 @@ def main(argv: Sequence[str]) -> int:
     parser = OptionParser("make demo", (__doc__ or "").partition("\n")[0])
     parser.add_argument("--sf", type=float, default=0.1, help="scale factor of TPC-H; 1 is about 1 GB (default: 0.1)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder for the data (default: data/ in the checkout)")
+    parser.add_argument("--train", type=int, default=400, help="queries of the log (default: 400)")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each query on each layout (default: 3)")
     args = parser.parse_args(argv)
     out = Console(highlight=False)
     try:
         args.data.mkdir(parents=True, exist_ok=True)
-        outcomes = tour(out, args.sf, args.data, args.runs)
+        outcomes = tour(out, args.sf, args.data, args.train, args.runs)
     except (sidestep.SidestepError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1

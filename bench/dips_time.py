@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -41,21 +42,23 @@ class Timed:
         self.ordinary = make_tpcds(args.data, sf)
         every = {name: text for name, text in queries().items() if int(name[1:]) in CHOSEN}
         self.texts = dict(list(every.items())[: args.queries])
+        words = {word for text in self.texts.values() for word in re.findall(r"\w+", text.lower())}
+        self.names = [table for table in TABLES if table in words]
 
     def blocks(self, blocks: int) -> Path:
         folder = make_blocks(self.spark, self.ordinary, blocks)
-        for table in TABLES:
+        for table in self.names:
             sidestep.index(self.spark, str(folder / table))
         return folder
 
     def tuned(self, files: int) -> Path:
         folder = make_tuned(self.ordinary, files)
-        for table in TABLES:
+        for table in self.names:
             sidestep.index(self.spark, str(folder / table))
         return folder
 
     def tables(self, folder: Path) -> dict[str, DataFrame]:
-        return {table: self._table(folder / table) for table in TABLES}
+        return {table: self._table(folder / table) for table in self.names}
 
     def _table(self, path: Path) -> DataFrame:
         if (path / "_delta_log").is_dir():

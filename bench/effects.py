@@ -15,27 +15,21 @@ from rich.console import Console
 from rich.table import Table
 
 import sidestep
-from bench.comparison import ZIPF, Comparison, workload
+from bench.comparison import ZIPF, Comparison, add_comparison_arguments, workload
 from bench.line_chart import line_chart
-from bench.tpch import DATA
 from sidestep.spark.rule.session import Enabled
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=0.1, help="TPC-H scale factor")
     parser.add_argument("--width", choices=("wide", "lean", "narrow"), default="narrow", help="columns of the table")
-    parser.add_argument("--train", type=int, default=800)
-    parser.add_argument("--test", type=int, default=80)
     parser.add_argument("--sizes", default="50,200,500,1000,2000,5000", help="least sizes of blocks")
     parser.add_argument("--counts", default="1,3,5,10,15,25", help="numbers of features")
     parser.add_argument("--min-size", type=int, default=500, help="least size while the features vary")
     parser.add_argument("--features", type=int, default=15, help="features while the size varies")
     parser.add_argument("--seed", type=int, default=0, help="of the training and test queries")
     parser.add_argument("--plots", type=Path, help="folder for the plots, as SVG")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--memory", default="6g", help="of Spark's driver")
-    parser.add_argument("--keep", action="store_true", help="keep layouts that are not needed any more")
-    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
+    add_comparison_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

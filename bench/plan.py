@@ -29,6 +29,7 @@ from rich.table import Table
 
 import sidestep
 from bench.session import spark_session
+from bench.tpcds_layout import plain_strings
 from bench.tpch import DATA, make_tpch, queries
 from sidestep.predicate import parse_type
 from sidestep.store import append_blocks, block_summaries, index_folder, locate, open_index, read_snapshot
@@ -93,7 +94,7 @@ def many_files(folder: Path, lineitem: Path, files: int) -> Path:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    rows = _plain_strings(pq.read_table(lineitem)).sort_by("l_shipdate")
+    rows = plain_strings(pq.read_table(lineitem)).sort_by("l_shipdate")
     pieces = min(SOURCES, files)
     sources = folder / "_sources"
     sources.mkdir()
@@ -107,12 +108,6 @@ def many_files(folder: Path, lineitem: Path, files: int) -> Path:
     index_links(folder, files, pieces)
     done.touch()
     return folder
-
-
-def _plain_strings(table: pa.Table) -> pa.Table:
-    """The generator's files ask for string views, which pyarrow cannot sort by yet."""
-    fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in table.schema]
-    return table.cast(pa.schema(fields))
 
 
 def index_links(folder: Path, files: int, pieces: int) -> None:

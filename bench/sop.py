@@ -11,17 +11,15 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 import sidestep
-from bench.comparison import ZIPF, Comparison, workload
+from bench.comparison import ZIPF, Comparison, add_comparison_arguments, workload
 from bench.denorm import TEMPLATES
 from bench.layouts import Layout
-from bench.tpch import DATA
 from sidestep.spark.rule.session import Enabled
 
 LAYOUTS = ("full", "range1", "range2", "zorder", "sop")
@@ -35,8 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="wide",
         help="all columns; without comments and addresses; or only those that queries name",
     )
-    parser.add_argument("--train", type=int, default=800)
-    parser.add_argument("--test", type=int, default=80)
     parser.add_argument("--features", type=int, default=15)
     parser.add_argument("--min-size", type=int, default=5_000, help="least rows of a block")
     parser.add_argument("--seeds", type=int, default=5, help="how many pairs of training and test queries")
@@ -45,10 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", default="500,2000,20000", help="further least sizes, for SOP's rows alone")
     parser.add_argument("--timed", type=int, default=16, help="test queries of the first seed that are run and timed")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each, after one that is not")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--memory", default="6g", help="of Spark's driver")
-    parser.add_argument("--keep", action="store_true", help="keep layouts that are not needed any more")
-    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
+    add_comparison_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.duckdb_queries import extension_queries
 from bench.tpch import DATA, generator
 from bench.whole_folder import whole_folder
 from sidestep.errors import SidestepError
@@ -82,27 +82,16 @@ def register(spark: SparkSession, folder: Path | str) -> None:
 def queries() -> dict[str, str]:
     """The queries q1 to q99 with the specification's validation parameters, in Spark SQL.
 
-    DuckDB's tpcds extension holds the texts, and is loaded by path: installing it would write into the user's home
-    folder. Two things are said otherwise in Spark: names in quotes have backticks, and a share of a sum that may be
-    zero (q12, q20, q98) has to be NULL by itself, since Spark takes a division by zero for an error.
+    Two things are said otherwise in Spark than in DuckDB: names in quotes have backticks, and a share of a sum that may
+    be zero (q12, q20, q98) has to be NULL by itself, since Spark takes a division by zero for an error.
     """
-    try:
-        import duckdb
-
-        package = resources.files("duckdb_extension_tpcds")
-    except ImportError as error:
-        raise SidestepError(f"The TPC-DS queries need a package of the dev extra ({error}): run make setup.") from error
-    extension = package / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
-    with resources.as_file(extension) as path, duckdb.connect(":memory:") as connection:
-        connection.load_extension(str(path))
-        rows = connection.execute("SELECT query_nr, query FROM tpcds_queries() ORDER BY query_nr").fetchall()
-    return {f"q{number}": spark_text(text) for number, text in rows}
+    return {name: spark_text(text) for name, text in extension_queries("tpcds").items()}
 
 
 def spark_text(text: str) -> str:
     """A query of DuckDB's as Spark reads it.
 
-    >>> spark_text('SELECT 1 / sum(sum(x)) OVER (PARTITION BY c) AS "the share" FROM t;')
+    >>> spark_text('SELECT 1 / sum(sum(x)) OVER (PARTITION BY c) AS "the share" FROM t')
     'SELECT 1 / nullif(sum(sum(x)) OVER (PARTITION BY c), 0) AS `the share` FROM t'
     """
-    return _SHARE.sub(r"/ nullif(\1, 0)", text.strip().rstrip(";").rstrip().replace('"', "`"))
+    return _SHARE.sub(r"/ nullif(\1, 0)", text.replace('"', "`"))

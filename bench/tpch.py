@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sysconfig
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.duckdb_queries import extension_queries
 from bench.whole_folder import whole_folder
 from sidestep.errors import SidestepError
 
@@ -68,19 +68,5 @@ def register(spark: SparkSession, folder: Path | str) -> None:
 
 
 def queries() -> dict[str, str]:
-    """The queries q1 to q22 with the specification's validation parameters, in Spark SQL.
-
-    DuckDB's tpch extension holds the texts. Spark takes them as they are, but for the closing semicolon. The extension
-    is loaded from its Python package by path: installing it would write into the user's home folder.
-    """
-    try:
-        import duckdb
-
-        package = resources.files("duckdb_extension_tpch")
-    except ImportError as error:
-        raise SidestepError(f"The TPC-H queries need a package of the dev extra ({error}): run make setup.") from error
-    extension = package / "extensions" / f"v{duckdb.__version__}" / "tpch.duckdb_extension"
-    with resources.as_file(extension) as path, duckdb.connect(":memory:") as connection:
-        connection.load_extension(str(path))
-        rows = connection.execute("SELECT query_nr, query FROM tpch_queries() ORDER BY query_nr").fetchall()
-    return {f"q{number}": text.strip().rstrip(";").rstrip() for number, text in rows}
+    """The queries q1 to q22 with the specification's validation parameters; Spark takes them as DuckDB has them."""
+    return extension_queries("tpch")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every test, in two processes side by side: those that share the Spark session, and all others. Arguments go to both.
+# Every test, in two processes side by side that take about as long: most tests on Spark, which share a session; and the
+# others, with those on Spark that are marked aside (benchmarks, and what starts Spark itself). Arguments go to both.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,15 +10,15 @@ JAVA_HOME=$(cat .venv/java-home)
 others=$(mktemp)
 trap 'rm -f "$others"; [ -z "${pid:-}" ] || kill "$pid" 2>/dev/null' EXIT
 
-.venv/bin/python -m pytest -m "not spark" "$@" >"$others" 2>&1 &
+.venv/bin/python -m pytest -m "not spark or aside" "$@" >"$others" 2>&1 &
 pid=$!
-.venv/bin/python -m pytest -m spark "$@"
+.venv/bin/python -m pytest -m "spark and not aside" "$@"
 spark=$?
 wait "$pid"
 rest=$?
 pid=
 echo
-echo "Beside it, the tests that need no Spark:"
+echo "Beside it, the tests that need no Spark, and those aside:"
 cat "$others"
 
 [ "$spark" = "$none" ] && [ "$rest" = "$none" ] && exit "$none"

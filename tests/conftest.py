@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -16,6 +17,7 @@ from pytest_timeout import is_debugging
 from tests.shared_session import SharedSession
 
 _SHARED_SESSION = SharedSession()
+_BENCH = Path(__file__).parent / "bench"
 _RESTARTS = pytest.StashKey[list[str]]()
 """The tests before which the session was made anew."""
 
@@ -34,6 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+            if item.path.is_relative_to(_BENCH):
+                item.add_marker(pytest.mark.aside)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -71,7 +71,7 @@ def test_without_spark():
 
 
 @pytest.mark.spark
-@pytest.mark.own_process
+@pytest.mark.aside
 def test_a_broken_session_is_made_anew(tmp_path):
     """A run of its own, of tests that hang in Spark and kill it, each followed by one that must pass."""
     (tmp_path / "test_breaking.py").write_text(BREAKING)

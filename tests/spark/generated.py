@@ -35,6 +35,7 @@ from sidestep.predicate.types import (
     decimal_type,
     sort_key,
 )
+from tests.arrow_types import ARROW
 from tests.spark.rendering import spark_literal
 from tests.spark.tables import set_age, write_file
 from tests.strategies import MONEY, WIDE, Pool, neighbours, predicates, values
@@ -42,20 +43,6 @@ from tests.strategies import MONEY, WIDE, Pool, neighbours, predicates, values
 LARGEST = decimal_type(38, 0)
 FINEST = decimal_type(38, 38)
 TINY = decimal_type(3, 1)
-ARROW: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.BYTE: pa.int8(),
-    Kind.SHORT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Kind.TIMESTAMP_NTZ: pa.timestamp("us"),
-}
 TYPES = (
     BOOLEAN, BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, TINY, MONEY, WIDE, LARGEST, FINEST,
     STRING, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ,

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import sidestep
+from sidestep.spark.rule.metrics import Metrics
 
 
 def write_file(path: Path, data: Mapping[str, Any] | pa.Table, **options: Any) -> Path:
@@ -81,3 +82,12 @@ def rows_of(df: DataFrame) -> list[str]:
 
 def names(numbers: Sequence[int]) -> list[str]:
     return [f"f{number}" for number in numbers]
+
+
+def checked_read(spark: SparkSession, root: str, condition: str, **options: Any) -> tuple[int, Metrics]:
+    """How many rows of a table match, the same with skipping on and off, and what was read with it on."""
+    with switched_off(spark):
+        expected = rows_of(sidestep.read(spark, root, **options).where(condition))
+    df = sidestep.read(spark, root, **options).where(condition)
+    assert rows_of(df) == expected
+    return len(expected), sidestep.metrics(df)

@@ -30,6 +30,7 @@ from sidestep.predicate.nodes import (
 from sidestep.predicate.oracle import Row
 from sidestep.predicate.types import DataType, Kind, Value
 from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, stored_type, summarize, zone_maps
+from tests.arrow_types import ARROW
 
 TYPES: dict[str, DataType] = {
     "flag": t.BOOLEAN,
@@ -58,24 +59,6 @@ TYPES: dict[str, DataType] = {
     "span": t.DAY_TIME,
 }
 COLUMNS = {name: Column(name, type) for name, type in TYPES.items()}
-
-ARROW: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.BYTE: pa.int8(),
-    Kind.SHORT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Kind.TIMESTAMP_NTZ: pa.timestamp("us"),
-    Kind.TIME: pa.time64("ns"),
-    Kind.YEAR_MONTH: pa.int32(),
-    Kind.DAY_TIME: pa.duration("us"),
-}
 
 _BIG = 2**53
 _LONG_TEXT = "prefix of more than thirty-two bytes"

@@ -11,7 +11,7 @@ import sidestep
 from sidestep.prune.conditions import MOST_RANGES
 from sidestep.prune.explain.explanation import Amounts
 from tests.spark.laidout import lay_out
-from tests.spark.tables import rows_of, settings, switched_off
+from tests.spark.tables import checked_read, rows_of, settings, switched_off
 
 ROWS = 10
 
@@ -38,13 +38,9 @@ def table(spark, tmp_path):
 
 
 def read(spark, root, condition, **options):
-    """How many rows match, checked against skipping off, and files and rows that the scan read."""
-    with switched_off(spark):
-        expected = rows_of(sidestep.read(spark, root, **options).where(condition))
-    df = sidestep.read(spark, root, **options).where(condition)
-    assert rows_of(df) == expected
-    found = sidestep.metrics(df)
-    return len(expected), found.files, found.rows
+    """How many rows match, and files and rows that the scan read."""
+    matching, scanned = checked_read(spark, root, condition, **options)
+    return matching, scanned.files, scanned.rows
 
 
 def test_the_column_of_ids_is_not_shown(spark, enabled, table):

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import sidestep
-from tests.spark.tables import rows_of, switched_off
+from tests.spark.tables import checked_read, rows_of, switched_off
 
 
 def decade(number: int) -> pa.Table:
@@ -25,12 +25,9 @@ def table(tmp_path):
 
 
 def read(spark, root, condition, **options):
-    """The query, its rows checked against skipping off, and the number of files that it read."""
-    with switched_off(spark):
-        expected = rows_of(sidestep.read(spark, root, **options).where(condition))
-    df = sidestep.read(spark, root, **options).where(condition)
-    assert rows_of(df) == expected
-    return len(expected), sidestep.metrics(df).files
+    """How many rows match, and the number of files that were read."""
+    matching, scanned = checked_read(spark, root, condition, **options)
+    return matching, scanned.files
 
 
 def test_files_of_a_delta_table_are_skipped(spark, enabled, table):

@@ -19,7 +19,7 @@ from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths
 from tests.spark.tables import data_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.aside]
 ROWS = made(0, 150)
 
 CHILD = """
