@@ -5,7 +5,7 @@ of those into the index, and commit. Entries come first: a file that is committe
 a file that never gets committed describes nothing and harms no one. Files of a commit that was refused are deleted,
 and so are their entries; what a killed process leaves is for ``vacuum``.
 
-Block ids are given out here alone (:meth:`TableState.reserve`), above all that the table's index has ever seen.
+Block ids are given out here alone (:meth:`TableState.reserve`), above all that the table's index knows.
 """
 
 from __future__ import annotations
