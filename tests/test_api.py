@@ -73,7 +73,7 @@ PARAMETERS = {
     "append": ["spark", "table", "rows", "synopses", *WRITE],
     "delete": ["spark", "table", "where", *WRITE],
     "disable": ["spark"],
-    "enable": ["spark", "index_dir", "record", "induced"],
+    "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds"],
     "explain": ["query", "spark"],
     "index": [
         "spark", "table", "columns", "footers", "synopses", "budget", "log", "name", "tables", "dialect", "rebuild",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,6 +202,13 @@ def test_the_architecture_shows_these_rooms():
     assert rooms_table() in ARCHITECTURE.read_text(encoding="utf-8"), (
         "docs/architecture.md has another table of rooms: python -m tests.test_imports prints this one."
     )
+
+
+def test_the_files_that_the_architecture_names_are_there():
+    named = set(re.findall(r"`((?:[\w.]+/)+\w+\.(?:py|java))`", ARCHITECTURE.read_text(encoding="utf-8")))
+    folders = (SOURCE, SOURCE.parent.parent)
+    assert named
+    assert [path for path in sorted(named) if not any((folder / path).exists() for folder in folders)] == []
 
 
 @pytest.mark.parametrize(
