@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import sidestep
+from sidestep.cli import commands
 from sidestep.cli.show import print_status, status_data
 from sidestep.errors import SidestepError
 from sidestep.predicate import column, compare, normalize
@@ -151,6 +152,12 @@ def test_names_and_columns_are_each_kinds_own():
         register(replace(REMAINDERS, columns={"ranges": pa.int64()}))
     with pytest.raises(SidestepError, match="no synopsis remainders"):
         Recipe(remainders=3)
+
+
+def test_the_command_line_names_every_kind():
+    """It speaks to the public API alone, so its help is a text: this is what keeps it true."""
+    option = get_type_hints(commands.index, include_extras=True)["synopsis"].__metadata__[0]
+    assert all(kind.name in option.help for kind in KINDS.values())
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
