@@ -83,10 +83,14 @@ class AnalyzedQuery:
         both = zip(self.places, self.formulas, strict=True)
         return frozenset(place.scan.key for place, formula in both if formula == HOLDS_ALWAYS)
 
-    def columns(self, key: str) -> dict[str, DataType]:
-        """The columns of a scan that its predicates are about, at any of its places."""
-        conjuncts = dict.fromkeys(p for place in self.places if place.scan.key == key for p in place.conjuncts)
-        return {column.name: column.type for predicate in conjuncts for column in columns_of(predicate)}
+    @cached_property
+    def columns(self) -> dict[str, dict[str, DataType]]:
+        """By key of scan, the columns that its predicates are about, at any of its places."""
+        columns: dict[str, dict[str, DataType]] = {}
+        for place in self.places:
+            own = columns.setdefault(place.scan.key, {})
+            own.update((column.name, column.type) for each in place.conjuncts for column in columns_of(each))
+        return columns
 
 
 def analyze(query: Query, tables: Tables, settings: Settings) -> AnalyzedQuery:

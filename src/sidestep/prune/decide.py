@@ -143,7 +143,7 @@ def read_everything(query: AnalyzedQuery) -> Decision:
     """The decision to read all blocks, of tables that some stage may prune."""
     exchanges = query.has_joins and len(query.covered) > 1
     catalogs = {
-        key: query.tables.catalogs(query.scans[key], query.columns(key))
+        key: query.tables.catalogs(query.scans[key], query.columns[key])
         for key in query.covered
         if exchanges or key not in query.unfiltered
     }

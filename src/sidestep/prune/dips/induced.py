@@ -36,8 +36,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sidestep.predicate import All, Column, Formula, IntervalSet, Within
+from sidestep.predicate import All, Column, Formula, Interval, IntervalSet, Within
 from sidestep.prune.dips.carry import compact
+from sidestep.prune.dips.column_ranges import EVERYTHING
 from sidestep.prune.dips.emptiness import irrelevant_scans
 from sidestep.prune.dips.exchange import OWN, Exchange
 from sidestep.prune.dips.join_graph import JoinGraph
@@ -47,6 +48,9 @@ from sidestep.prune.plan.algebra import Scan
 from sidestep.synopsis import Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import Coding
+
+ANY_VALUE = (Interval(None, None),)
+"""The intervals of a predicate that only asks for a value to be there, as Spark does of every join column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +234,8 @@ def _start(exchange: Exchange, node: int, column: Column, formula: Formula) -> N
     own = exchange.graph.table_column(node, column)
     for atom in formula.children if isinstance(formula, All) else (formula,):
         if isinstance(atom, Within) and atom.column == own:
-            codes = code_ranges(atom.ranges, exchange.coding(node, column))
+            present = atom.ranges.intervals == ANY_VALUE
+            codes = EVERYTHING if present else code_ranges(atom.ranges, exchange.coding(node, column))
             if codes is not None:
                 exchange.receive(node, column, Values(codes, False))
 

@@ -37,7 +37,7 @@ directed links along which predicates may be sent, however many operators lie be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -81,7 +81,13 @@ class Source:
 
 def join_graph(query: Query, movement: bool = True) -> JoinGraph:
     """The join graph of a query; without ``movement``, of its maximal parts of selections and joins alone."""
-    builder = _Builder(movement, set(_compared_columns(query)))
+    conditions = {
+        id(operator): tuple(_conditions(operator))
+        for plan in query.plans
+        for operator in walk(plan)
+        if isinstance(operator, Join | Filter)
+    }
+    builder = _Builder(movement, conditions, set(_compared_columns(query, conditions)))
     for plan in query.plans:
         builder.visit(plan, blocked=False)
     links = dict.fromkeys(link for link in builder.links if not builder.nodes[link.target].blocked)
@@ -103,14 +109,14 @@ class Condition(NamedTuple):
         return Condition(self.op.flipped, self.right, self.left)
 
 
-def _compared_columns(query: Query) -> Iterator[str]:
+def _compared_columns(query: Query, conditions: Mapping[int, Iterable[Condition]]) -> Iterator[str]:
     """The numbers of the columns that may matter: compared with each other, or put into a union."""
+    for each in conditions.values():
+        for condition in each:
+            yield from (_base(condition.left).name, _base(condition.right).name)
     for plan in query.plans:
         for operator in walk(plan):
-            if isinstance(operator, Join | Filter):
-                for condition in _conditions(operator):
-                    yield from (_base(condition.left).name, _base(condition.right).name)
-            elif isinstance(operator, UnionAll):
+            if isinstance(operator, UnionAll):
                 yield from (_base(put).name for outputs in operator.outputs for put in outputs if put is not None)
 
 
@@ -134,8 +140,10 @@ Columns = dict[str, Source]
 
 
 class _Builder:
-    def __init__(self, movement: bool, used: set[str]) -> None:
+    def __init__(self, movement: bool, conditions: Mapping[int, tuple[Condition, ...]], used: set[str]) -> None:
         self.movement = movement
+        self.conditions = conditions
+        """Those of each join and filter, by its identity."""
         self.used = used
         self.nodes: list[GraphNode] = []
         self.scans: list[int] = []
@@ -183,7 +191,7 @@ class _Builder:
     # ---- conditions
 
     def visit_join(self, join: Join, left: Columns, right: Columns) -> Columns:
-        for condition in _conditions(join):
+        for condition in self.conditions[id(join)]:
             if _base(condition.left).name not in left:
                 condition = condition.flipped
             a, b = left.get(_base(condition.left).name), right.get(_base(condition.right).name)
@@ -202,7 +210,7 @@ class _Builder:
         return passed
 
     def visit_filter(self, operator: Filter, columns: Columns) -> None:
-        for condition in _conditions(operator):
+        for condition in self.conditions[id(operator)]:
             a, b = columns.get(_base(condition.left).name), columns.get(_base(condition.right).name)
             if a is not None and b is not None and a.node != b.node:
                 self.link(condition, a, b)

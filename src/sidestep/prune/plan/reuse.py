@@ -27,6 +27,8 @@ def reused_groups(parts: Iterable[tuple[int, tuple[str, ...]]]) -> list[tuple[st
         if len({len(keys) for keys in equal}) > 1:
             continue
         for place in zip(*equal, strict=True):
+            if all(group_of.get(key) is group_of.get(place[0], place) for key in place):
+                continue  # in one group already
             together = list(dict.fromkeys(key for each in place for key in group_of.get(each, [each])))
             group_of.update(dict.fromkeys(together, together))
     groups = {id(group): tuple(group) for group in group_of.values() if len(group) > 1}

@@ -7,7 +7,6 @@ and to know where collecting must stop: :class:`~sidestep.prune.plan.algebra.Joi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
@@ -31,12 +30,15 @@ Known = tuple[tuple[Predicate, frozenset[str]], ...]
 
 def scan_filters(query: Query) -> list[ScanFilter]:
     """One entry per occurrence of a scan in the query and its subqueries, in plan order."""
-    return [place for plan in query.plans for place in _visit(plan, (), None)]
+    places: list[ScanFilter] = []
+    for plan in query.plans:
+        _visit(plan, (), None, places)
+    return places
 
 
-def _visit(operator: Operator, known: Known, blocked: str | None) -> Iterator[ScanFilter]:
+def _visit(operator: Operator, known: Known, blocked: str | None, places: list[ScanFilter]) -> None:
     if isinstance(operator, Scan):
-        yield ScanFilter(operator, () if blocked else _about(operator, known), blocked)
+        places.append(ScanFilter(operator, () if blocked else _about(operator, known), blocked))
         return
     if operator.random and blocked is None:
         blocked = (
@@ -44,19 +46,19 @@ def _visit(operator: Operator, known: Known, blocked: str | None) -> Iterator[Sc
         )
     match operator:
         case Filter(condition=condition, child=child):
-            yield from _visit(child, (*known, *_conjuncts(condition)), blocked)
+            _visit(child, (*known, *_conjuncts(condition)), blocked, places)
         case Project(child=child):
-            yield from _visit(child, known, blocked)
+            _visit(child, known, blocked, places)
         case Join(type=kind, left=left, right=right, condition=condition):
             own = _conjuncts(condition) if condition is not None else ()
             for side, child in ((Sides.LEFT, left), (Sides.RIGHT, right)):
                 above = known if side in kind.above_holds else ()
-                yield from _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked)
+                _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked, places)
         case _:
             if isinstance(operator, Other) and operator.name == "Sample" and blocked is None:
                 blocked = "it is sampled, and a sample depends on the files read"
             for child in children(operator):
-                yield from _visit(child, (), blocked)
+                _visit(child, (), blocked, places)
 
 
 def _conjuncts(condition: Predicate) -> Known:
