@@ -178,8 +178,15 @@ def query_walk(src: Path) -> Figures:
         planner = planner_class(indexes_class(ignore))
         planner.complete = lambda number, scans: "1" * (scans.count("\n") + 1)
         plan = (HERE / "structure_plan.json").read_text(encoding="utf-8").replace("ROOT", folder)
-        message = f"plan 1\n\n{plan}"
-        first = planner.apply(message)
+        message, first = "", ""
+        for verb in ("plan\t1\t", "plan 1"):  # as planners take it now, and as they did before settings came with it
+            message = f"{verb}\n\n{plan}"
+            try:
+                first = planner.apply(message)
+            except ValueError:
+                continue
+            if first:
+                break
         assert first, f"The planner skipped nothing: {planner.last_problem or 'no reason given'}."
         steps: list[str] = []
 

@@ -11,7 +11,7 @@ from sidestep.predicate import Comparison, Literal, Op, Predicate
 from sidestep.predicate.types import INTEGER
 from sidestep.prune import Filter, Join, Operator, Query, Scan, analysis
 from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
-from sidestep.prune.decide import STAGES, Stage, decide
+from sidestep.prune.decide import STAGES, PruneStage, decide
 from sidestep.prune.dips import lineage
 from sidestep.prune.dips.model import InducedOptions, TableView
 from tests.prune.joins import CROSS, INNER
@@ -87,7 +87,7 @@ def test_a_new_stage_is_a_function_and_a_line():
         none = tuple(tuple(mask & False for mask in masks) for masks in decision.kept)
         return replace(decision, kept=none, stopped=True)
 
-    stages = (*STAGES, Stage("toy", skip_all))
+    stages = (*STAGES, PruneStage("toy", skip_all))
     analyzed, decision = decide(JOINED, GivenTables(VIEWS), PATIENT, stages)
     assert not any(mask.any() for masks in by_scan(analyzed, decision.kept).values() for mask in masks)
     assert [(stage.name, stage.stopped) for stage in decision.stages][2:] == [("reuse", False), ("toy", True)]

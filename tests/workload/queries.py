@@ -24,8 +24,8 @@ from sidestep.predicate import (
 from sidestep.workload import (
     ExtractOptions,
     FeatureSet,
+    LoggedQuery,
     Miner,
-    Query,
     TableUse,
     Workload,
     augment,
@@ -39,12 +39,12 @@ MONEY = decimal_type(15, 2)
 
 def query(
     *predicates: Predicate, count: int = 1, table: str = "sales", sql: str = "", time: float | None = None
-) -> Query:
+) -> LoggedQuery:
     """A query that reads one table with these conjuncts."""
-    return Query((TableUse(table, frozenset(predicates)),), sql=sql, count=count, time=time)
+    return LoggedQuery((TableUse(table, frozenset(predicates)),), sql=sql, count=count, time=time)
 
 
-def workload(*queries: Query) -> Workload:
+def workload(*queries: LoggedQuery) -> Workload:
     return Workload(queries)
 
 

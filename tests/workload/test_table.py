@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sidestep.predicate import INTEGER, Column, IntervalSet, between, column, compare, disjunction, one_of
-from sidestep.workload import JoinUse, Query, Workload
+from sidestep.workload import JoinUse, LoggedQuery, Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 from tests.workload.queries import query, workload
 
@@ -40,6 +40,6 @@ def test_join_keys_count_on_both_sides():
 
 
 def test_a_table_that_no_query_reads_is_asked_nothing():
-    assert column_usage(Workload((Query(()),)), "sales") == ColumnUsage()
+    assert column_usage(Workload((LoggedQuery(()),)), "sales") == ColumnUsage()
     assert ColumnUsage().uses("a") == 0
     assert Column("a", INTEGER) == A

@@ -15,17 +15,17 @@ import sidestep
 from sidestep.cli.messages import plain_messages, progress, query_progress
 from sidestep.cli.options import (
     LOCAL,
+    AsJson,
     Budget,
     Conf,
     Dialect,
     IndexDir,
-    Json,
-    Log,
+    LogPath,
     Master,
-    Query,
-    Synopsis,
+    QueryText,
+    SynopsisText,
     TablePath,
-    Tables,
+    TablePaths,
     Verbose,
     app,
     others,
@@ -60,15 +60,15 @@ def index(
     footers: Annotated[
         bool, typer.Option(help="Trust the statistics in Parquet footers where their writer is known to be right.")
     ] = True,
-    synopsis: Synopsis = None,
+    synopsis: SynopsisText = None,
     budget: Budget = None,
     log: Annotated[str | None, typer.Option(metavar="LOG", help="Choose synopses for the queries of this log.")] = None,
     dialect: Dialect = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Choose and make everything anew, of all files.")] = False,
-    tables: Tables = None,
+    tables: TablePaths = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Index the files of a table that have no up-to-date index entry yet."""
@@ -112,8 +112,8 @@ def index(
 def status(
     table: TablePath,
     index_dir: IndexDir = None,
-    tables: Tables = None,
-    json: Json = False,
+    tables: TablePaths = None,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Show how much of a table is indexed, what each column has, what that takes and what it is good for."""
@@ -128,12 +128,12 @@ def status(
 
 @app.command()
 def explain(
-    sql: Query,
-    tables: Tables = None,
+    sql: QueryText,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Show what a query would skip, and why it would not skip more, without running it."""
@@ -149,14 +149,14 @@ def explain(
 
 @app.command("sql")
 def run_sql(
-    sql: Query,
-    tables: Tables = None,
+    sql: QueryText,
+    tables: TablePaths = None,
     limit: Annotated[int, typer.Option(min=0, help="Print this many rows; 0 for all. The query runs whole.")] = 20,
     off: Annotated[bool, typer.Option("--off", help="Run it without sidestep, to compare.")] = False,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Run a query; print its rows, and what was read for them."""
@@ -199,8 +199,8 @@ def run_sql(
 
 @app.command()
 def analyze(
-    log: Log,
-    tables: Tables = None,
+    log: LogPath,
+    tables: TablePaths = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Save the features here.")] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Save the report as a page here.")] = None,
     num_features: Annotated[
@@ -215,7 +215,7 @@ def analyze(
     dialect: Dialect = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Find what the queries of a log have in common: features of each table, and how well they serve."""

@@ -25,8 +25,8 @@ LOG_HELP = "A log: SQL, JSON lines, CSV, a recording, a Spark event log, or a fo
 TablePath = Annotated[
     str, typer.Argument(metavar="TABLE", help="Path of a Parquet folder or Delta table, or a name given with --table.")
 ]
-Query = Annotated[str, typer.Argument(metavar="SQL", help="The query, in Spark SQL.", show_default=False)]
-Tables = Annotated[
+QueryText = Annotated[str, typer.Argument(metavar="SQL", help="The query, in Spark SQL.", show_default=False)]
+TablePaths = Annotated[
     list[str] | None,
     typer.Option("--table", "-t", metavar="NAME=PATH", help="Call the table at PATH by NAME. Repeatable."),
 ]
@@ -35,11 +35,11 @@ Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A set
 IndexDir = Annotated[
     str | None, typer.Option(help="Folder of the indexes, if they are not in the tables' own _sidestep folders.")
 ]
-Log = Annotated[str, typer.Argument(metavar="LOG", help=LOG_HELP)]
+LogPath = Annotated[str, typer.Argument(metavar="LOG", help=LOG_HELP)]
 Dialect = Annotated[
     str | None, typer.Option(help="The SQL of the log, if not Spark's: postgres, snowflake, … (needs sqlglot).")
 ]
-Synopsis = Annotated[
+SynopsisText = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[COLUMN=]KIND[:SIZE]",
@@ -51,7 +51,7 @@ Budget = Annotated[
     str | None,
     typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
 LOCAL = "local[*]"
 

@@ -11,16 +11,16 @@ import sidestep
 from sidestep.cli.messages import plain_messages, progress
 from sidestep.cli.options import (
     LOCAL,
+    AsJson,
     Budget,
     Conf,
     Dialect,
     IndexDir,
-    Json,
-    Log,
+    LogPath,
     Master,
-    Synopsis,
+    SynopsisText,
     TablePath,
-    Tables,
+    TablePaths,
     Verbose,
     app,
     others,
@@ -43,7 +43,7 @@ Where = Annotated[str, typer.Option(help="The condition, in Spark SQL.")]
 
 @app.command()
 def advise(
-    log: Log,
+    log: LogPath,
     table: Annotated[
         list[str],
         typer.Option(
@@ -64,7 +64,7 @@ def advise(
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Estimate from a sample what the queries of a log would read under other layouts, without changing anything."""
@@ -109,13 +109,13 @@ def load(
     order: Annotated[
         list[str] | None, typer.Option(help="Keep blocks narrow in this column; by default dates the log asks for.")
     ] = None,
-    synopsis: Synopsis = None,
+    synopsis: SynopsisText = None,
     budget: Budget = None,
-    tables: Tables = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Lay a table out by its workload: rows that queries skip together come to lie together."""
@@ -146,12 +146,12 @@ def load(
 def append(
     table: TablePath,
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="Path of a Parquet folder or Delta table to add.")],
-    synopsis: Synopsis = None,
-    tables: Tables = None,
+    synopsis: SynopsisText = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Add rows to a table, in new blocks that can be skipped at once and wait to be organized."""
@@ -172,11 +172,11 @@ def append(
 def delete(
     table: TablePath,
     where: Where,
-    tables: Tables = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Delete the rows for which a condition is true, rewriting only the files that hold some."""
@@ -193,11 +193,11 @@ def update(
     assignments: Annotated[
         list[str], typer.Option("--set", metavar="COLUMN=SQL", help="The new value of a column. Repeatable.")
     ],
-    tables: Tables = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Change the rows for which a condition is true, rewriting only the files that hold some."""
@@ -216,12 +216,12 @@ def optimize(
     by: By = None,
     where: Annotated[str | None, typer.Option(help="Only files that may hold rows with this condition.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Organize new rows however few they are.")] = False,
-    synopsis: Synopsis = None,
-    tables: Tables = None,
+    synopsis: SynopsisText = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Organize the rows that have come since a table was laid out; what is organized stays as it is."""
@@ -247,9 +247,9 @@ def vacuum(
     hours: Annotated[float, typer.Option(min=0, help="Keep what versions of the last so many hours need.")] = 168,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Keep less than the table's retention says.")] = False,
-    tables: Tables = None,
+    tables: TablePaths = None,
     index_dir: IndexDir = None,
-    json: Json = False,
+    json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Delete files that no recent version of a table needs, and what interrupted jobs left."""

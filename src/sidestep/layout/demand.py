@@ -30,7 +30,7 @@ of 4.35%, and the mean of all templates fell from 4.75% to 4.64%."""
 Range = tuple[str, int | None, int | None]
 """A column, and the least and greatest value that may be asked of it: days or microseconds since 1970, None if open."""
 
-Bounds = tuple[Counts, Counts]
+TimeBounds = tuple[Counts, Counts]
 """The least and greatest value of a column in each of some sets of rows; least above greatest where there is none."""
 
 
@@ -42,7 +42,7 @@ class Demand:
     ranges: tuple[Range, ...]
     weight: float = 1.0
 
-    def meets(self, bounds: Mapping[str, Bounds]) -> Bits | np.bool_:
+    def meets(self, bounds: Mapping[str, TimeBounds]) -> Bits | np.bool_:
         """For each set of rows, whether such a query may ask for some of them."""
         met: Bits | np.bool_ = np.bool_(True)
         for column, low, high in self.ranges:
@@ -83,7 +83,7 @@ class Demands:
         """The columns whose bounds say which demands meet a unit."""
         return tuple(sorted({column for demand in self.demands for column, _, _ in demand.ranges}))
 
-    def weights(self, bounds: Mapping[str, Bounds]) -> list[float]:
+    def weights(self, bounds: Mapping[str, TimeBounds]) -> list[float]:
         """The weight of each feature in a unit whose rows have these bounds."""
         weights = [0.0] * self.features
         for demand in self._demands_in(bounds):
@@ -91,7 +91,7 @@ class Demands:
                 weights[feature] += demand.weight
         return weights
 
-    def windows(self, bounds: Mapping[str, Bounds], most: int = MOST_WINDOWS) -> tuple[Bits, list[float]]:
+    def windows(self, bounds: Mapping[str, TimeBounds], most: int = MOST_WINDOWS) -> tuple[Bits, list[float]]:
         """Further bits for the vectors of a unit: the windows of time that queries ask for, and how many do.
 
         ``bounds`` has a value for each vector. A bit is set where a row of the vector may lie in the window. Windows
@@ -112,7 +112,7 @@ class Demands:
         bits = np.array([np.frombuffer(form, np.bool_) for form, _ in heaviest]).reshape(len(heaviest), size)
         return bits.T, [weight for _, weight in heaviest]
 
-    def _demands_in(self, bounds: Mapping[str, Bounds]) -> list[Demand]:
+    def _demands_in(self, bounds: Mapping[str, TimeBounds]) -> list[Demand]:
         whole = {name: (least.min(keepdims=True), most.max(keepdims=True)) for name, (least, most) in bounds.items()}
         return [demand for demand in self.demands if np.all(demand.meets(whole))]
 
@@ -136,7 +136,7 @@ def merge_demands(features: int, demands: Iterable[Demand]) -> Demands:
 
 
 def group_rows(
-    words: Words, counts: Counts, bounds: Mapping[str, Bounds], demands: Demands, min_size: int
+    words: Words, counts: Counts, bounds: Mapping[str, TimeBounds], demands: Demands, min_size: int
 ) -> npt.NDArray[np.int32]:
     """The group of each set of rows of one unit: Balanced MaxSkip with the weights and windows that queries give it.
 
@@ -157,7 +157,7 @@ def group_rows(
     return grouping.group_of_vector[locate(vectors, extended)]
 
 
-def may_meet(bounds: Bounds, low: int | None, high: int | None) -> Bits:
+def may_meet(bounds: TimeBounds, low: int | None, high: int | None) -> Bits:
     """For each pair of bounds, whether some value between them may lie in the range."""
     least, most = bounds
     met: Bits = least <= most

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.layout.merge import Positions, merge_up, move_vectors
+from sidestep.layout.merge import GroupIds, merge_up, move_vectors
 from sidestep.layout.order import nearest_first, similar_parts
 from sidestep.layout.vectors import Counts, VectorCounts, Words, unite, unpack
 from sidestep.layout.weights import ByteWeights, check_weights, vector_bytes
@@ -109,7 +109,7 @@ def block_sizes(size: int, min_size: int) -> tuple[int, ...]:
     return (each + 1,) * over + (each,) * (blocks - over)
 
 
-def _merge_rare(words: Words, counts: Counts, weights: ByteWeights, min_size: int, at_once: int) -> Positions:
+def _merge_rare(words: Words, counts: Counts, weights: ByteWeights, min_size: int, at_once: int) -> GroupIds:
     """The group of each vector; of more than can be merged at once, the leftovers of all parts are merged last."""
     features = len(weights.each)
     bits, codes = unpack(words, features), vector_bytes(words, features)

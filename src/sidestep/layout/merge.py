@@ -11,12 +11,12 @@ import numpy.typing as npt
 from sidestep.layout.vectors import Bits, Counts, pack
 from sidestep.layout.weights import ByteWeights, VectorBytes, vector_bytes
 
-Positions = npt.NDArray[np.int64]
+GroupIds = npt.NDArray[np.int64]
 PASSES = 5
 """A sixth changed the objective by less than one part in a thousand wherever it was measured."""
 
 
-def merge_up(codes: VectorBytes, counts: Counts, weights: ByteWeights, min_size: int) -> Positions:
+def merge_up(codes: VectorBytes, counts: Counts, weights: ByteWeights, min_size: int) -> GroupIds:
     """The group of each vector, from 0 on, after merging until all groups but one at most have ``min_size`` rows.
 
     Every vector starts as a group, and each has fewer rows than ``min_size``. The pair with the largest δ (3.5) is
@@ -37,8 +37,8 @@ def merge_up(codes: VectorBytes, counts: Counts, weights: ByteWeights, min_size:
 
 
 def move_vectors(
-    bits: Bits, codes: VectorBytes, counts: Counts, weights: ByteWeights, group: Positions, min_size: int
-) -> Positions:
+    bits: Bits, codes: VectorBytes, counts: Counts, weights: ByteWeights, group: GroupIds, min_size: int
+) -> GroupIds:
     """The group of each vector after moving those that are better off elsewhere; groups stay within their bounds.
 
     Merging never looks back: a vector stays with whom it met first, though a group that fits it better may have come
@@ -163,7 +163,7 @@ class _Active:
 class _Groups:
     """Sizes and union vectors of the groups, kept up to date as vectors come and go."""
 
-    def __init__(self, bits: Bits, codes: VectorBytes, counts: Counts, weights: ByteWeights, group: Positions) -> None:
+    def __init__(self, bits: Bits, codes: VectorBytes, counts: Counts, weights: ByteWeights, group: GroupIds) -> None:
         groups = int(group.max()) + 1 if len(group) else 0
         self.of_vector = group.copy()
         self._bits = bits

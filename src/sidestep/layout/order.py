@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sidestep.layout.merge import Positions
+from sidestep.layout.merge import GroupIds
 from sidestep.layout.vectors import Bits, Counts, Words, unpack
 from sidestep.layout.weights import ByteWeights, vector_bytes
 
 
-def similar_parts(bits: Bits, counts: Counts, weights: ByteWeights, limit: int) -> Iterator[Positions]:
+def similar_parts(bits: Bits, counts: Counts, weights: ByteWeights, limit: int) -> Iterator[GroupIds]:
     """The positions of the vectors, in parts of at most ``limit``.
 
     A part that is too large is split by a feature: one that weighs much and holds for about half of the rows, so that
@@ -43,7 +43,7 @@ def similar_parts(bits: Bits, counts: Counts, weights: ByteWeights, limit: int) 
         waiting += reversed(halves)
 
 
-def nearest_first(vectors: Words, features: int, weights: ByteWeights, limit: int) -> Positions:
+def nearest_first(vectors: Words, features: int, weights: ByteWeights, limit: int) -> GroupIds:
     """An order in which neighbours differ little, so that each feature's 1s come in few and long runs.
 
     From the emptiest vector on, the next is always the nearest of those that are left, by the weight of the features in
@@ -69,7 +69,7 @@ def rank_unions(unions: Words, weights: Sequence[float]) -> Counts:
     return rank.ravel().astype(np.int64)
 
 
-def _greedy_chain(vectors: Words, features: int, weights: ByteWeights) -> Positions:
+def _greedy_chain(vectors: Words, features: int, weights: ByteWeights) -> GroupIds:
     """From the emptiest vector on, always the nearest that is left."""
     order = np.empty(len(vectors), dtype=np.int64)
     left = np.arange(len(vectors), dtype=np.int64)

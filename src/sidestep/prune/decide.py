@@ -33,7 +33,7 @@ from sidestep.synopsis import Catalog, Mask, kept_blocks
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PruneStage:
     """A step of the pipeline, under the name that settings and explanations know it by."""
 
     name: str
@@ -115,14 +115,14 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
 
 
 STAGES = (
-    Stage("static", prune_statically),
-    Stage("induced", induce_predicates),
-    Stage("reuse", keep_reuse),
+    PruneStage("static", prune_statically),
+    PruneStage("induced", induce_predicates),
+    PruneStage("reuse", keep_reuse),
 )
 
 
 def decide(
-    query: Query, tables: Tables, settings: Settings | None = None, stages: Sequence[Stage] = STAGES
+    query: Query, tables: Tables, settings: Settings | None = None, stages: Sequence[PruneStage] = STAGES
 ) -> tuple[AnalyzedQuery, Decision]:
     """Analyze a query and run the stages over it that are not switched off."""
     settings = settings or Settings()

@@ -88,7 +88,7 @@ class BlockValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class TableColumns:
     """How the blocks of a kind share a table, for a kind that has one."""
 
     named_by: str
@@ -128,7 +128,7 @@ class SynopsisKind(Generic[Held]):
     """Whether values that repeat count as often as they do."""
     repeats: bool = True
     """Whether blocks are likely to store the same; hashes and bits are not."""
-    tables: Tables | None = None
+    tables: TableColumns | None = None
 
     @property
     def key(self) -> str:

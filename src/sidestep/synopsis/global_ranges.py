@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.contract.answer import ByColumn
 from sidestep.synopsis.contract.block_ranges import NO_RANGES, STORED
-from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, Tables
+from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, TableColumns
 from sidestep.synopsis.grt.encoding import NO_BITS, BlockBits, bits_bytes, ranges_per_partition
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import uniform
@@ -86,7 +86,7 @@ GRT = SynopsisKind(
     build=_build,
     read=_read,
     repeats=False,
-    tables=Tables(
+    tables=TableColumns(
         named_by="grttable",
         parts={"grtparts": STORED},
         parts_of_bytes={"grtpartsprefix": pa.binary()},

@@ -12,7 +12,7 @@ from sidestep.workload.features.quality import Curve, commonality, coverage, sta
 from sidestep.workload.features.tune import Score, TunedParameters, tune_parameters
 from sidestep.workload.logs.entries import BadLine, Entry, split_statements
 from sidestep.workload.logs.read import READERS, Log, LogReader, read_log
-from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
+from sidestep.workload.query import Failure, JoinUse, LoggedQuery, Statement, TableUse, Workload
 from sidestep.workload.table import Item, ScanRun, TableWorkload, table_workload, tables_of
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
     "JoinUse",
     "Log",
     "LogReader",
+    "LoggedQuery",
     "Miner",
-    "Query",
     "ScanRun",
     "Score",
     "Statement",

@@ -46,7 +46,7 @@ class JoinUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class LoggedQuery:
     """A query of the workload."""
 
     uses: tuple[TableUse, ...]
@@ -75,5 +75,5 @@ class Failure:
 class Workload:
     """The queries of a log in the order they ran, and the statements that are not among them."""
 
-    queries: tuple[Query, ...]
+    queries: tuple[LoggedQuery, ...]
     failures: tuple[Failure, ...] = ()

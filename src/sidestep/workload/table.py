@@ -19,7 +19,7 @@ from sidestep.predicate import Column, Formula, IntervalSet, Predicate, all_of, 
 from sidestep.predicate.formula import necessary_ranges
 from sidestep.workload.canonical import column_set, formula_of, key
 from sidestep.workload.factor import FactoredFilter, factor
-from sidestep.workload.query import Query, Workload
+from sidestep.workload.query import LoggedQuery, Workload
 
 MOST_PIECES = 16
 """Into how many pieces of time the runs of one repeated query are spread at most."""
@@ -208,7 +208,7 @@ class _TableFold:
             self.examples[numbers] = sql
 
 
-def _runs_by_time(queries: tuple[Query, ...]) -> Iterator[tuple[Query, int]]:
+def _runs_by_time(queries: tuple[LoggedQuery, ...]) -> Iterator[tuple[LoggedQuery, int]]:
     """Runs of queries in the order of time; one that was repeated is spread between its first and last."""
     if not queries or any(query.time is None for query in queries):
         yield from ((query, query.count) for query in queries)

@@ -12,14 +12,14 @@ import pytest
 
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.store.location import locate
-from sidestep.store.sidecars.sidecar import Addressed, Json, Numbered, read_object
+from sidestep.store.sidecars.sidecar import Addressed, JsonObject, Numbered, read_object
 
 
 def dump(value: int) -> dict[str, Any]:
     return {"format": 1, "value": value}
 
 
-def parse(written: Json, source: str) -> int:
+def parse(written: JsonObject, source: str) -> int:
     if written["format"] != 1:
         raise SidestepError(f"{source} is newer.")
     return int(written["value"])

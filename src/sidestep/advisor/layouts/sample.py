@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.layout.demand import Bounds, is_time_type
+from sidestep.layout.demand import TimeBounds, is_time_type
 from sidestep.layout.vectors import Bits
 from sidestep.predicate import DataType
 
@@ -58,7 +58,7 @@ class Sample:
         """How many rows of the sample stand for ``rows`` of the table."""
         return max(1, round(rows / self.scale))
 
-    def bounds(self, column: str) -> Bounds:
+    def bounds(self, column: str) -> TimeBounds:
         """The time of each row as least and greatest value: days or microseconds since 1970."""
         values = self.values[column]
         whole = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64()).cast(pa.int64())

@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from sidestep.layout.demand import Demand, Demands, Range, is_time_type, merge_demands
 from sidestep.layout.vectors import Bits
+from sidestep.layout.weights import Floats
 from sidestep.predicate import IntervalSet
 from sidestep.predicate.formula import necessary_ranges
 from sidestep.workload import ExtractOptions, Feature, TableWorkload, subsumed_filters
 from sidestep.workload.features.selection import fewest_near_best, time_folds
 
 MOST_FEATURES = 40
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

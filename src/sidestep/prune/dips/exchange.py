@@ -12,7 +12,7 @@ from sidestep.prune.dips.carry import MOST_CONVERTED, carry_ranges, compact, con
 from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_ranges
 from sidestep.prune.dips.join_graph import JoinGraph, Link
 from sidestep.prune.dips.model import UNKNOWN, Dip, InducedOptions, TableView, Values
-from sidestep.prune.dips.schedule import Step
+from sidestep.prune.dips.schedule import ExchangeStep
 from sidestep.synopsis import Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding
@@ -154,7 +154,7 @@ class Exchange:
 
     # ---- sending
 
-    def run(self, steps: Iterable[Step], number: int) -> None:
+    def run(self, steps: Iterable[ExchangeStep], number: int) -> None:
         """Carry out a schedule's steps, as its round of that number."""
         for step in steps:
             for _ in range(self.options.kappa if step.settles else 1):

@@ -67,7 +67,7 @@ _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ColumnSource:
     """A column as some operator passes it on: of which node it is, and what happened to it on the way."""
 
     node: int
@@ -135,7 +135,7 @@ def _base(operand: Compared) -> Column:
     return operand if isinstance(operand, Column) else operand.column
 
 
-Columns = dict[str, Source]
+Columns = dict[str, ColumnSource]
 """The columns that an operator passes on, by number."""
 
 
@@ -148,7 +148,7 @@ class _Builder:
         self.nodes: list[GraphNode] = []
         self.scans: list[int] = []
         self.links: list[Link] = []
-        self.existence: dict[str, list[tuple[Condition, Source]]] = {}
+        self.existence: dict[str, list[tuple[Condition, ColumnSource]]] = {}
         """For the column of an existence join: its conditions, left side first, and where the right side is from."""
 
     def visit(self, operator: Operator, blocked: bool) -> Columns:
@@ -157,7 +157,7 @@ class _Builder:
             columns = {number: own for number, own in operator.columns if number in self.used}
             node = self.add(GraphNode(operator, blocked, columns))
             self.scans.append(node)
-            return {number: Source(node, Column(number, own.type)) for number, own in columns.items()}
+            return {number: ColumnSource(node, Column(number, own.type)) for number, own in columns.items()}
         blocked = blocked or operator.random or (isinstance(operator, Other) and operator.name == "Sample")
         below = [self.visit(child, blocked) for child in children(operator)]
         match operator:
@@ -234,7 +234,7 @@ class _Builder:
             rights = [one[left, op] for one in known]
             members = tuple(self.member(right, one.right, node, number) for one, right in rights)
             self.add(GraphNode(None, members={number.name: members}))
-            self.link(Condition(op, number, left), Source(node, number), source)
+            self.link(Condition(op, number, left), ColumnSource(node, number), source)
 
     def visit_union(self, union: UnionAll, below: list[Columns], blocked: bool) -> Columns:
         node = len(self.nodes)
@@ -253,9 +253,9 @@ class _Builder:
                     self.links.append(Link(node, member.comparand, Op.NULL_SAFE, source.node, member.source, down=True))
             members[column.name] = tuple(inputs)
         self.nodes[node] = GraphNode(None, blocked, members=members)
-        return {number: Source(node, Column(number, _type_of(union, number))) for number in members}
+        return {number: ColumnSource(node, Column(number, _type_of(union, number))) for number in members}
 
-    def member(self, source: Source, put: Compared, node: int, column: Column) -> Link | None:
+    def member(self, source: ColumnSource, put: Compared, node: int, column: Column) -> Link | None:
         """What an input puts into a union's column, as a link that carries it there."""
         origin, target = _comparand(put, source.column), Comparand(column, column.type)
         if not carries(origin, Op.NULL_SAFE, target):
@@ -264,7 +264,7 @@ class _Builder:
         self.links.append(link)
         return link
 
-    def link(self, condition: Condition, origin: Source, target: Source) -> None:
+    def link(self, condition: Condition, origin: ColumnSource, target: ColumnSource) -> None:
         if origin.node == target.node or not target.down:
             return
         a, b = _comparand(condition.left, origin.column), _comparand(condition.right, target.column)

@@ -27,15 +27,15 @@ import networkx as nx
 Graph = Mapping[int, frozenset[int]]
 """The neighbours of each table."""
 
-Tables = frozenset[int]
+NodeSet = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExchangeStep:
     """Tables that send to those of another set they are joined with; a set that sends to itself settles within."""
 
-    origins: Tables
-    targets: Tables
+    origins: NodeSet
+    targets: NodeSet
     epoch: int
     """Steps of one epoch do not depend on each other."""
 
@@ -93,28 +93,28 @@ def tree_root(tree: Graph) -> int:
     return min(layer)
 
 
-def schedule(graph: Graph) -> list[Step]:
+def schedule(graph: Graph) -> list[ExchangeStep]:
     """The steps for a whole graph, one connected part after the other."""
-    steps: list[Step] = []
+    steps: list[ExchangeStep] = []
     for part in components(graph):
         if len(part) > 1:
             steps += tree_steps(part) if is_tree(part) else clique_steps(part)
     return steps
 
 
-def tree_steps(tree: Graph) -> list[Step]:
+def tree_steps(tree: Graph) -> list[ExchangeStep]:
     """Leaves up, then root down (TreeScheduler)."""
     single = {node: frozenset({node}) for node in tree}
     return list(_up_and_down(single, tree, settle=False))
 
 
-def clique_steps(graph: Graph) -> list[Step]:
+def clique_steps(graph: Graph) -> list[ExchangeStep]:
     """The same over sets of tables, which settle before they send (TreeSchedulerExt)."""
     sets, tree = clique_tree(graph)
     return list(_up_and_down(sets, tree, settle=True))
 
 
-def clique_tree(graph: Graph) -> tuple[dict[int, Tables], Graph]:
+def clique_tree(graph: Graph) -> tuple[dict[int, NodeSet], Graph]:
     """Sets of tables, numbered, and a tree over the numbers (MaxWtSpanTree of CliqueGraph of Triangulate).
 
     >>> figure_10 = graph_of([(1, 2), (2, 3), (3, 4), (4, 5), (5, 2), (4, 6), (5, 6), (6, 7)])
@@ -139,7 +139,7 @@ def clique_tree(graph: Graph) -> tuple[dict[int, Tables], Graph]:
     return sets, {node: frozenset(spanning[node]) for node in sets}
 
 
-def _up_and_down(sets: Mapping[int, Tables], tree: Graph, settle: bool) -> Iterator[Step]:
+def _up_and_down(sets: Mapping[int, NodeSet], tree: Graph, settle: bool) -> Iterator[ExchangeStep]:
     root = tree_root(tree)
     parent: dict[int, int] = {}
     order = [root]
@@ -155,12 +155,12 @@ def _up_and_down(sets: Mapping[int, Tables], tree: Graph, settle: bool) -> Itera
     top = height[root]
     for node in rising:
         if settle and len(sets[node]) > 1:
-            yield Step(sets[node], sets[node], height[node] + 1)
+            yield ExchangeStep(sets[node], sets[node], height[node] + 1)
         if node != root:
-            yield Step(sets[node], sets[parent[node]], height[node] + 1)
+            yield ExchangeStep(sets[node], sets[parent[node]], height[node] + 1)
     for node in rising[::-1]:
         if settle and len(sets[node]) > 1 and node != root:
-            yield Step(sets[node], sets[node], 2 * top - height[node] + 1)
+            yield ExchangeStep(sets[node], sets[node], 2 * top - height[node] + 1)
         for child in order:
             if parent.get(child) == node:
-                yield Step(sets[node], sets[child], 2 * top - height[node] + 1)
+                yield ExchangeStep(sets[node], sets[child], 2 * top - height[node] + 1)

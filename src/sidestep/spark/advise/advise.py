@@ -15,7 +15,16 @@ from pyspark.sql import SparkSession
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import ChosenLayout, LayoutChoice, Study, choose_from_study, feature_formulas
 from sidestep.advisor.layouts.sample import SEED, RowNumbers
-from sidestep.advisor.layouts.trial import Blocks, by_features, by_order, by_unit, by_z_order, shares_read, without_bias
+from sidestep.advisor.layouts.trial import (
+    Blocks,
+    Shares,
+    by_features,
+    by_order,
+    by_unit,
+    by_z_order,
+    shares_read,
+    without_bias,
+)
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.advise.source import Source, read_source
@@ -35,8 +44,6 @@ HELD_OUT = 0.25
 FEWEST_HELD_OUT = 20
 Z_COLUMNS = (2, 3, 4)
 MOST_JUDGED = 400
-
-Shares = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from sidestep.workload import (
     ExtractOptions,
     Failure,
     FeatureSet,
-    Query,
+    LoggedQuery,
     Statement,
     TableAnalysis,
     Workload,
@@ -159,7 +159,7 @@ def read_workload(
         return analyze_statements(spark, [Statement(sql) for sql in log], tables, dialect)
     path = Path(log)
     statements: list[Statement] = []
-    queries: list[Query] = []
+    queries: list[LoggedQuery] = []
     failures: list[Failure] = []
     for kind, part in _parts(path):
         if kind == "recording":

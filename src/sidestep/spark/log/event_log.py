@@ -28,7 +28,7 @@ import pyarrow as pa
 from sidestep.errors import SidestepError
 from sidestep.spark.log.event_plan import scan_uses
 from sidestep.spark.log.uses import table_name
-from sidestep.workload.query import Failure, Query, Statement, TableUse
+from sidestep.workload.query import Failure, LoggedQuery, Statement, TableUse
 
 SQL_START = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:\(\s*)*(?:select|with|from|insert|create|merge|table)\b", re.I | re.S
@@ -45,7 +45,7 @@ class EventLog:
 
     statements: tuple[Statement, ...]
     """Those with SQL text."""
-    queries: tuple[Query, ...]
+    queries: tuple[LoggedQuery, ...]
     """Those whose scans' filters are all there is."""
     failures: tuple[Failure, ...] = ()
     """What could not be had, and why."""
@@ -82,7 +82,7 @@ def read_event_log(path: str | Path, names: Mapping[str, str] | None = None) -> 
             elif event.get("Event") == "SparkListenerApplicationStart":
                 user = event.get("User")
     statements: list[Statement] = []
-    queries: list[Query] = []
+    queries: list[LoggedQuery] = []
     for number, start in started.items():
         end = ended.get(number, {})
         # An execution inside another is part of it; one that failed says nothing certain of what was wanted.
@@ -126,14 +126,14 @@ def _event(line: str) -> dict[str, Any] | None:
 
 def _queries(
     start: Mapping[str, Any], end: Mapping[str, Any], user: str | None, names: Mapping[str, str]
-) -> Iterator[Query]:
+) -> Iterator[LoggedQuery]:
     uses = [
         TableUse(table_name(scan, names), use.predicates, use.columns)
         for scan, use in scan_uses(start.get("sparkPlanInfo") or {})
     ]
     if uses:
         seconds = (end["time"] - start["time"]) / 1e3 if end else None
-        yield Query(tuple(uses), time=start["time"] / 1e3, user=user, seconds=seconds)
+        yield LoggedQuery(tuple(uses), time=start["time"] / 1e3, user=user, seconds=seconds)
 
 
 LZ4_MAGIC = b"LZ4Block"

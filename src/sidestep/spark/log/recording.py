@@ -20,7 +20,7 @@ from sidestep.errors import NewerFormat, SidestepError, check_format
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_document
 from sidestep.spark.log.uses import given_names, query_uses, table_name
-from sidestep.workload.query import Failure, Query, Statement, Workload
+from sidestep.workload.query import Failure, LoggedQuery, Statement, Workload
 
 MARK = b'{"recording":'
 """How every line begins."""
@@ -113,7 +113,7 @@ def read_recording(path: str | os.PathLike[str], tables: Mapping[str, object] | 
     read (the last one of a crash, say) are among the failures.
     """
     names = given_names(tables or {})
-    queries: list[Query] = []
+    queries: list[LoggedQuery] = []
     failures: list[Failure] = []
     for source, line in _lines(Path(path)):
         try:
@@ -134,10 +134,10 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 yield f"{path}:{number}", line
 
 
-def _query(line: dict[str, Any], names: Mapping[str, str]) -> Query:
+def _query(line: dict[str, Any], names: Mapping[str, str]) -> LoggedQuery:
     check_format(line["recording"], FORMAT, "The line")
     uses, joins = query_uses(read_document(line["plan"]), lambda scan: table_name(scan, names))
-    return Query(
+    return LoggedQuery(
         uses,
         joins,
         sql=line.get("sql", ""),

@@ -20,7 +20,7 @@ from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import Refusal, pack_statements, unpack_meaning
 from sidestep.spark.log.uses import query_uses, table_name
 from sidestep.spark.relation import read, resolve
-from sidestep.workload.query import Failure, JoinUse, Query, Statement, TableUse, Workload
+from sidestep.workload.query import Failure, JoinUse, LoggedQuery, Statement, TableUse, Workload
 
 BATCH = 2_000
 """Statements that are sent at once; as many more are under way, so that the JVM never waits for Python."""
@@ -53,7 +53,7 @@ def analyze_statements(
     translations = {sql: translate(sql, dialect) for sql in texts} if dialect else {sql: sql for sql in texts}
     spark_texts = [sql for sql in dict.fromkeys(translations.values()) if isinstance(sql, str)]
     meanings = dict(zip(spark_texts, _meanings(spark, spark_texts, tables), strict=True))
-    queries: list[Query] = []
+    queries: list[LoggedQuery] = []
     failures: list[Failure] = []
     for statement in listed:
         translation = translations[statement.sql]
@@ -65,8 +65,8 @@ def analyze_statements(
     return Workload(tuple(queries), tuple(failures))
 
 
-def _query(statement: Statement, uses: tuple[TableUse, ...], joins: tuple[JoinUse, ...]) -> Query:
-    return Query(
+def _query(statement: Statement, uses: tuple[TableUse, ...], joins: tuple[JoinUse, ...]) -> LoggedQuery:
+    return LoggedQuery(
         uses,
         joins,
         statement.sql,

@@ -39,7 +39,7 @@ from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
-Change = Callable[[DataFrame, TableState], DataFrame]
+RowChange = Callable[[DataFrame, TableState], DataFrame]
 """What becomes of rows that have the column MATCHES, TRUE or FALSE."""
 
 
@@ -99,7 +99,7 @@ def _rewrite(
     spark: SparkSession,
     root: Location,
     where: str,
-    change: Change,
+    change: RowChange,
     index_dir: str | os.PathLike[str] | None,
     watch: Watch,
 ) -> WriteReport:
@@ -130,7 +130,7 @@ def _with_matches(rows: DataFrame, where: str) -> DataFrame:
 
 
 def _write_files(
-    spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: Change
+    spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: RowChange
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
     snapshot = state.only(tuple(files.values()))

@@ -37,7 +37,7 @@ from sidestep.predicate.types import FLOATING, INTEGER, DataType
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, open_file, stat
 from sidestep.store.parquet.leaf import leaves_of
-from sidestep.store.parquet.scan import Scan, Sources
+from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
 from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import partition_of
@@ -138,7 +138,7 @@ def _table_of(
     for name, value in _certain_partition(file):
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
-    scan = Scan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
+    scan = FileScan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
     partition, plan = {name for name, _ in file.partition}, plan.at(file.partition)
     for column, type in columns.items():
         if column in partition:

@@ -30,7 +30,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class FileScan:
     """One open file, and what is needed to summarize any of its columns."""
 
     parquet: pq.ParquetFile

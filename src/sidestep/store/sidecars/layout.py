@@ -12,7 +12,7 @@ from typing import Any
 from sidestep.errors import SidestepError, check_format
 from sidestep.layout.demand import Demand
 from sidestep.store.location import Location
-from sidestep.store.sidecars.sidecar import Addressed, Json, Numbered
+from sidestep.store.sidecars.sidecar import Addressed, JsonObject, Numbered
 from sidestep.workload.features.feature_set import FeatureSet
 
 FORMAT = 2
@@ -55,7 +55,7 @@ class LayoutSpec:
                 raise SidestepError(f"{name} is {value!r}, but it must be a whole number of at least 1.")
 
     @classmethod
-    def from_json(cls, written: Json, source: str) -> LayoutSpec:
+    def from_json(cls, written: JsonObject, source: str) -> LayoutSpec:
         """What a layout file says, whichever version wrote it; SidestepError if it is damaged."""
         fields = dict(written)
         version = check_format(fields.pop("format", None), FORMAT, f"The layout {source}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sidestep.errors import check_format
 from sidestep.predicate.types import DataType
 from sidestep.store.location import Location
-from sidestep.store.sidecars.sidecar import Addressed, Json
+from sidestep.store.sidecars.sidecar import Addressed, JsonObject
 from sidestep.synopsis.build import AskedRanges
 from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.grt.encoding import table_of_parts
@@ -21,11 +21,11 @@ FORMAT = 2
 """1 did not say its number. The number is no part of a table's identity."""
 
 
-def _dump(table: GlobalRangeTable) -> Json:
+def _dump(table: GlobalRangeTable) -> JsonObject:
     return {"format": FORMAT, **json.loads(table.to_json())}
 
 
-def _parse(written: Json, source: str) -> GlobalRangeTable:
+def _parse(written: JsonObject, source: str) -> GlobalRangeTable:
     check_format(written.get("format", 1), FORMAT, f"The global range table {source}")
     return GlobalRangeTable.from_json(json.dumps(written))
 

@@ -25,11 +25,11 @@ from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.store.location import Location, list_files, list_names, open_file, write_addressed, write_once
 
 T = TypeVar("T")
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 """A JSON object."""
 
 
-def read_object(location: Location) -> Json:
+def read_object(location: Location) -> JsonObject:
     """The JSON object of a file: FileNotFoundError if there is no file, SidestepError if it holds anything else."""
     try:
         with open_file(location) as stream:
@@ -50,7 +50,7 @@ class Numbered(Generic[T]):
     kind: str
     """The beginning of the name."""
     dump: Callable[[T], Mapping[str, Any]]
-    parse: Callable[[Json, str], T]
+    parse: Callable[[JsonObject, str], T]
     """The value of an object, given its place for errors; it checks the format. SidestepError if it is damaged."""
 
     def save(self, folder: Location, value: T) -> None:
@@ -81,7 +81,7 @@ class Numbered(Generic[T]):
         names = (name for name in list_names(folder) if self._pattern.fullmatch(name))
         return tuple(sorted(names, key=lambda name: (self._number(name), name)))
 
-    def objects(self, folder: Location) -> dict[str, Json]:
+    def objects(self, folder: Location) -> dict[str, JsonObject]:
         """What the files say that hold an object, of this or another format, by name, oldest first."""
         objects = {}
         for name in self.names(folder):
@@ -111,7 +111,7 @@ class Addressed(Generic[T]):
     """How many hexadecimal digits an address has."""
     address: Callable[[T], str]
     dump: Callable[[T], Mapping[str, Any]]
-    parse: Callable[[Json, str], T]
+    parse: Callable[[JsonObject, str], T]
     """The value of an object, given its place for errors; it checks the format. SidestepError if it is damaged."""
     indent: int | None = 1
     """How the file is laid out for people."""

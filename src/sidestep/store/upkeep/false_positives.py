@@ -24,7 +24,7 @@ from sidestep.predicate.formula import Within
 from sidestep.predicate.nodes import Column
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import Location
-from sidestep.store.sidecars.sidecar import Json, Numbered
+from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.catalog import Synopsis
 from sidestep.synopsis.contract.answer import ByColumn
@@ -138,12 +138,12 @@ Estimates = Mapping[str, KeptShare]
 """What synopses kept when they were chosen, by column."""
 
 
-def _dump_estimates(estimates: Estimates) -> Json:
+def _dump_estimates(estimates: Estimates) -> JsonObject:
     columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in estimates.items()}
     return {"format": FORMAT, "columns": columns}
 
 
-def _parse_estimates(written: Json, source: str) -> Estimates:
+def _parse_estimates(written: JsonObject, source: str) -> Estimates:
     check_format(written.get("format"), FORMAT, f"The estimates {source}")
     pairs = written["columns"].items()
     return {str(column): KeptShare(float(each["zone_map"]), float(each["kept"])) for column, each in pairs}

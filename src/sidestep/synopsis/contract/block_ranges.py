@@ -27,7 +27,7 @@ from sidestep.synopsis.values.forms import (
     if_any,
 )
 
-Positions = npt.NDArray[np.int64]
+BlockPositions = npt.NDArray[np.int64]
 
 
 _FEW = 4
@@ -49,7 +49,7 @@ class BlockRanges:
     """
 
     coding: Coding
-    begins: Positions
+    begins: BlockPositions
     lows: Codes
     highs: Codes
     unknown: Mask | None = None
@@ -142,8 +142,8 @@ def block_ranges(coding: Coding, sets: Sequence[CodeRanges | None]) -> BlockRang
 
 
 def reduce_ranges(
-    coding: Coding, begins: Positions, lows: Codes, highs: Codes, most: int
-) -> tuple[Positions, Codes, Codes]:
+    coding: Coding, begins: BlockPositions, lows: Codes, highs: Codes, most: int
+) -> tuple[BlockPositions, Codes, Codes]:
     """Each block's ascending ranges reduced to ``most``, those with the least between them grown together.
 
     What is left out are the widest gaps (diPs, Lemma 1), so no other reduction covers less. Ranges with nothing at all

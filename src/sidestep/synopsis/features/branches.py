@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sidestep.predicate.formula import All, Any, Formula, Names, Within, all_of, names_in, within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.synopsis.features.union_vectors import Statement, UnionVectors
+from sidestep.synopsis.features.union_vectors import FeatureStatement, UnionVectors
 
 _MOST_LISTED = 1_000
 """A pattern divides sets of up to so many values."""
@@ -71,7 +71,7 @@ def _spanning(vectors: UnionVectors, inside: Names, around: Names, every: Names)
 
 def _statements(
     vectors: Sequence[UnionVectors], atom: Within, among: Sequence[frozenset[int]] | None = None
-) -> Iterator[Statement]:
+) -> Iterator[FeatureStatement]:
     """What features (or, of each vectors' features, only those ``among``) say of the atom's column."""
     for number, each in enumerate(vectors):
         for statement in each.statements.get(atom.column.name, ()):
@@ -79,7 +79,7 @@ def _statements(
                 yield statement
 
 
-def _divide(atom: Within, statements: Iterable[Statement], most: int) -> tuple[Formula, ...]:
+def _divide(atom: Within, statements: Iterable[FeatureStatement], most: int) -> tuple[Formula, ...]:
     parts = [atom.ranges]
     for statement in statements:
         cut = [piece for part in parts for piece in _pieces(part, statement.says)]

@@ -23,7 +23,7 @@ MOST_REMEMBERED = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class FeatureStatement:
     """What some features say of one column: that it lies in these ranges, or matches (or does not match) a pattern."""
 
     column: Column
@@ -133,9 +133,9 @@ class UnionVectors:
         return tuple(map(names_in, self.features))
 
     @cached_property
-    def statements(self) -> Mapping[str, tuple[Statement, ...]]:
+    def statements(self) -> Mapping[str, tuple[FeatureStatement, ...]]:
         """What the features that may answer say of single columns, by the column's name, each thing once."""
-        found: dict[str, dict[tuple[Column, IntervalSet | LikePattern], Statement]] = {}
+        found: dict[str, dict[tuple[Column, IntervalSet | LikePattern], FeatureStatement]] = {}
         for at in self.may_answer:
             for atom in atoms(self.features[at]):
                 if isinstance(atom, Within | Matches):
@@ -143,7 +143,7 @@ class UnionVectors:
                     about = found.setdefault(atom.column.name, {})
                     before = about.get((atom.column, says))
                     by = {at} if before is None else {at, *before.features}
-                    about[atom.column, says] = Statement(atom.column, says, frozenset(by))
+                    about[atom.column, says] = FeatureStatement(atom.column, says, frozenset(by))
         return {name: tuple(about.values()) for name, about in found.items()}
 
     @cached_property

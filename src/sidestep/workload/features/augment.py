@@ -24,13 +24,13 @@ from sidestep.predicate.facts import Facts
 from sidestep.predicate.formula import columns_in, is_identified, necessary_ranges
 from sidestep.workload.table import TableWorkload
 
-Bits = npt.NDArray[np.bool_]
+FilterBits = npt.NDArray[np.bool_]
 
 MOST_PIECES = 500
 """Intervals up to which a set is turned into bits; longer lists are compared as they are."""
 
 
-def subsumption_matrix(workload: TableWorkload, predicates: Sequence[Formula]) -> Bits:
+def subsumption_matrix(workload: TableWorkload, predicates: Sequence[Formula]) -> FilterBits:
     """A matrix: row k says which of the workload's filters are subsumed by predicate k.
 
     Contract: a filter Q is subsumed by f if the conjunction of Q implies f. That is the thesis's rule (some predicate
@@ -91,7 +91,7 @@ def _components(workload: TableWorkload) -> tuple[list[frozenset[int]], list[lis
     return list(numbers), places
 
 
-def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formula]) -> Bits:
+def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formula]) -> FilterBits:
     """Which components (rows) imply which predicates (columns), of those that are a range on one column.
 
     What a disjunction says of one column alone has become a conjunct of its own in factoring, so the ranges that the
@@ -107,7 +107,7 @@ def _compare_ranges(components: Sequence[_Component], predicates: Sequence[Formu
     return implied
 
 
-def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequence[IntervalSet]) -> Bits:
+def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequence[IntervalSet]) -> FilterBits:
     """Which components (rows) force the column's value into which ranges (columns)."""
     known = [component.facts.ranges.get(column) for component in components]
     sources = [c for c, ranges in enumerate(known) if ranges is not None and not ranges.is_empty]
@@ -117,13 +117,13 @@ def _in_ranges(components: Sequence[_Component], column: Column, bounds: Sequenc
     return inside
 
 
-def _subsets(inner: Sequence[IntervalSet], outer: Sequence[IntervalSet]) -> Bits:
+def _subsets(inner: Sequence[IntervalSet], outer: Sequence[IntervalSet]) -> FilterBits:
     """Which of the inner sets (rows) lie in which of the outer ones (columns); none of them is empty.
 
     The hulls are compared as arrays. Where the outer set has gaps, both become bits over the segments between all ends.
     """
     lows, highs = _hulls(inner, outer)
-    contained: Bits = (lows[0][:, None] >= lows[1][None, :]) & (highs[0][:, None] <= highs[1][None, :])
+    contained: FilterBits = (lows[0][:, None] >= lows[1][None, :]) & (highs[0][:, None] <= highs[1][None, :])
     several = [j for j, s in enumerate(outer) if len(s.intervals) > 1]
     if not several:
         return contained
@@ -165,7 +165,7 @@ def _prove(
     predicates: Sequence[Formula],
     components: Sequence[frozenset[int]],
     places: Sequence[Sequence[int]],
-    subsumed: Bits,
+    subsumed: FilterBits,
     rows: Sequence[int],
 ) -> None:
     """Decide predicates about these columns that are more than a range on one.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import all_of, implies
-from sidestep.workload.features.augment import Bits, subsumption_matrix
+from sidestep.workload.features.augment import FilterBits, subsumption_matrix
 from sidestep.workload.features.eligible import Eligibility
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.features.mining import Miner, TooManySets, Transaction, closed_sets
@@ -69,7 +69,7 @@ class AugmentedWorkload:
     items: tuple[Item, ...]
     numbers: tuple[int, ...]
     """The items' numbers in the workload."""
-    subsumed: Bits
+    subsumed: FilterBits
     """Items by filters."""
     refused: dict[str, int]
     """How many distinct predicates may not become features, by reason."""
@@ -81,7 +81,7 @@ class PredicateSet:
 
     items: tuple[int, ...]
     """Positions among the augmented workload's items."""
-    subsumes: Bits
+    subsumes: FilterBits
     """Which filters."""
     weight: int
     additional: int
@@ -201,7 +201,7 @@ def _items_in_log(augmented: AugmentedWorkload, weights: Weights) -> list[int]:
     return [at for at, number in enumerate(augmented.numbers) if number in occurring]
 
 
-def _merge_equal_filters(rows: Bits, weights: Weights) -> tuple[Bits, Weights]:
+def _merge_equal_filters(rows: FilterBits, weights: Weights) -> tuple[FilterBits, Weights]:
     """Filters that the same predicates subsume become one, weights added; those that none subsumes are left out."""
     forms: dict[bytes, int] = {}
     packed = np.packbits(rows, axis=0).T
@@ -213,7 +213,7 @@ def _merge_equal_filters(rows: Bits, weights: Weights) -> tuple[Bits, Weights]:
     return rows[:, first[used]], counts[used]
 
 
-def _representatives(rows: Bits) -> list[int]:
+def _representatives(rows: FilterBits) -> list[int]:
     """One predicate of each group that subsumes the same filters: for the miner, a group is one item."""
     groups: dict[bytes, int] = {}
     for at, form in enumerate(np.packbits(rows, axis=1)):
@@ -221,7 +221,7 @@ def _representatives(rows: Bits) -> list[int]:
     return list(groups.values())
 
 
-def _thin(items: list[int], rows: Bits, weights: Weights, most: int) -> list[int]:
+def _thin(items: list[int], rows: FilterBits, weights: Weights, most: int) -> list[int]:
     """At most ``most`` items: those that subsume hardly more than a stricter one that is kept go first.
 
     A log with a new constant in every query has a chain of as many ranges, each frequent as it subsumes all that are
@@ -244,7 +244,7 @@ def _thin(items: list[int], rows: Bits, weights: Weights, most: int) -> list[int
     return sorted(items[at] for at in order[-most:])
 
 
-def _mine(rows: Bits, weights: Weights, threshold: int, most: int, miner: Miner) -> dict[bytes, Bits]:
+def _mine(rows: FilterBits, weights: Weights, threshold: int, most: int, miner: Miner) -> dict[bytes, FilterBits]:
     """The filters that each frequent set subsumes, one of the sets with the same filters being enough."""
     groups = _representatives(rows)
     items = _thin(groups, rows, weights, most)
@@ -260,14 +260,16 @@ def _mine(rows: Bits, weights: Weights, threshold: int, most: int, miner: Miner)
             items = _thin(items, rows, weights, len(items) // 2)
     # Single predicates count whatever was left out of the mining.
     sets.update(frozenset({at}) for at in groups)
-    by_filters: dict[bytes, Bits] = {}
+    by_filters: dict[bytes, FilterBits] = {}
     for members in sets:
-        common: Bits = np.all(rows[list(members)], axis=0)
+        common: FilterBits = np.all(rows[list(members)], axis=0)
         by_filters.setdefault(np.packbits(common).tobytes(), common)
     return by_filters
 
 
-def _eliminate_redundant(sets: dict[bytes, Bits], weights: Weights, threshold: int) -> list[tuple[Bits, int, int]]:
+def _eliminate_redundant(
+    sets: dict[bytes, FilterBits], weights: Weights, threshold: int
+) -> list[tuple[FilterBits, int, int]]:
     """Redundant predicate set elimination (3.3.3): what stays, with its weight and I(F).
 
     Sets are met from the strictest to the most general: one that subsumes all that another does and has not the same

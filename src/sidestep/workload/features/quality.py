@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.workload.canonical import formula_of
-from sidestep.workload.features.augment import Bits, subsumption_matrix
+from sidestep.workload.features.augment import FilterBits, subsumption_matrix
 from sidestep.workload.features.extract import AugmentedWorkload
 from sidestep.workload.features.feature_set import Feature
 from sidestep.workload.table import ScanRun, TableWorkload
@@ -71,7 +71,7 @@ def stability(augmented: AugmentedWorkload, windows: int = WINDOWS) -> Curve:
     return Curve("filter stability", "share of the workload seen", "share of queries with a filter seen", points)
 
 
-def subsumed_filters(workload: TableWorkload, features: Sequence[Feature]) -> Bits:
+def subsumed_filters(workload: TableWorkload, features: Sequence[Feature]) -> FilterBits:
     """Which of the workload's filters each feature subsumes; the features may come from another log."""
     formulas = [[formula_of(predicate) for predicate in feature.predicates] for feature in features]
     rows = subsumption_matrix(workload, [formula for parts in formulas for formula in parts])
@@ -116,7 +116,7 @@ def equal_windows(runs: Sequence[ScanRun], count: int) -> list[list[ScanRun]]:
     return windows
 
 
-def _share_seen(scans: Sequence[ScanRun], uses: Bits, grid: npt.NDArray[np.float64]) -> list[float]:
+def _share_seen(scans: Sequence[ScanRun], uses: FilterBits, grid: npt.NDArray[np.float64]) -> list[float]:
     """The share of the scans that use a predicate seen so far, at each point of the grid."""
     weights = np.zeros(uses.shape[1], np.int64)
     for scan in scans:
@@ -136,7 +136,7 @@ def _share_seen(scans: Sequence[ScanRun], uses: Bits, grid: npt.NDArray[np.float
     return [float(y) for y in np.interp(grid, xs, ys)]
 
 
-def _usage_matrix(augmented: AugmentedWorkload) -> Bits:
+def _usage_matrix(augmented: AugmentedWorkload) -> FilterBits:
     """Which filters (columns) hold each eligible predicate (rows) as it was written."""
     uses = np.zeros((len(augmented.items), len(augmented.workload.filters)), np.bool_)
     position = {number: at for at, number in enumerate(augmented.numbers)}
