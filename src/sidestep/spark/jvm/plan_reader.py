@@ -7,7 +7,8 @@ with the identity that the writer worked out. Columns are numbered; an alias sta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -86,14 +87,19 @@ Scope = dict[int, Column | Cast]
 class _Reader:
     """Reads operators from the leaves up; ``scope`` is what numbers mean to the operator at hand.
 
-    A number may mean different things at different places: a union passes on the columns of all its inputs under the
-    numbers of the first one's.
+    A number may mean different things at different places. A union passes on the columns of all its inputs under the
+    numbers of the first one's. To decorrelate a subquery, Spark puts the outer plan into it once more, numbers and all:
+    then one number is a column of two scans, and a condition on the one says nothing of the other (taken for one, ``cc
+    IS NULL`` above an outer join removed rows from the side that is preserved). So every column that comes into being
+    gets a name that no other has, and a number that two inputs of an operator have means nothing above them.
     """
 
     def __init__(self, depends: str) -> None:
         self.depends = depends
         self.scope: Scope = {}
         self.unions = 0
+        self.named: Counter[int] = Counter()
+        """How many columns there are of each number."""
         self.scans: list[str] = []
         self.parts: list[tuple[int, tuple[str, ...]]] = []
 
@@ -109,13 +115,15 @@ class _Reader:
         name, random = node["op"], node.get("random", False)
         if name == "scan":
             self.scans.append(node["ids"])
-            self.scope = {number: Column(str(number), parse_type(kind)) for number, _, kind in node["columns"]}
+            columns = [self._new_column(number, parse_type(kind)) for number, _, kind in node["columns"]]
+            self.scope = {number: column for (number, _, _), column in zip(node["columns"], columns, strict=True)}
             return Scan(
                 key=node["ids"],
                 table=node["table"],
                 roots=tuple(node["roots"]),
                 columns=tuple(
-                    (str(number), Column(column, parse_type(kind))) for number, column, kind in node["columns"]
+                    (column.name, Column(name, column.type))
+                    for column, (_, name, _) in zip(columns, node["columns"], strict=True)
                 ),
                 partitions=frozenset(node["partitions"]),
                 reason=node.get("reason"),
@@ -124,9 +132,7 @@ class _Reader:
         for child in node.get("in", ()):
             below.append(self.operator(child))
             scopes.append(self.scope)
-        self.scope = (
-            scopes[0] if len(scopes) == 1 else {number: what for each in scopes for number, what in each.items()}
-        )
+        self.scope = scopes[0] if len(scopes) == 1 else _merge_scopes(scopes)
         if name == "Filter":
             return Filter(self.predicate(node["if"]), below[0], random)
         if name in PASSING:
@@ -151,12 +157,18 @@ class _Reader:
         kind = JOIN_TYPES.get(node["type"], UNKNOWN_JOIN)
         condition = self.predicate(node["if"]) if "if" in node else None
         shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shift(*each)) is not None)
-        exists = node.get("exists")
+        exists = self._new_column(node["exists"], BOOLEAN) if "exists" in node else None
         if Sides.RIGHT not in kind.passes:
             self.scope = of_left
         if exists is not None:
-            self.scope = {**self.scope, exists: Column(str(exists), BOOLEAN)}
-        return Join(kind, left, right, condition, random, None if exists is None else str(exists), shifted)
+            self.scope = {**self.scope, node["exists"]: exists}
+        return Join(kind, left, right, condition, random, None if exists is None else exists.name, shifted)
+
+    def _new_column(self, number: int, type: DataType) -> Column:
+        """A column that comes into being here, under a name of its own; the first of a number has that for a name."""
+        self.named[number] += 1
+        again = self.named[number]
+        return Column(str(number) if again == 1 else f"{number}@{again}", type)
 
     def _shift(self, one: int, add: int, other: int, more: int) -> tuple[Column | Shifted, Column | Shifted] | None:
         """An equality of two columns to which constants are added."""
@@ -258,7 +270,8 @@ class _Reader:
     def _bases(self, numbers: list[int]) -> Iterator[Column]:
         for number in numbers:
             source = self.scope.get(number)
-            yield source.column if isinstance(source, Cast) else source or Column(str(number), UNKNOWN)
+            # The name of no column there is: what is computed, or means two things, belongs to no scan.
+            yield source.column if isinstance(source, Cast) else source or Column(f"{number}?", UNKNOWN)
 
     def _columns_in(self, e: list[Any]) -> Iterator[Column]:
         if e and e[0] in ("a", "cast"):
@@ -267,6 +280,12 @@ class _Reader:
             for part in e:
                 if isinstance(part, list):
                     yield from self._columns_in(part)
+
+
+def _merge_scopes(scopes: Sequence[Scope]) -> Scope:
+    """What numbers mean above several inputs; those that two of them have are ambiguous, and left out."""
+    times = Counter(number for scope in scopes for number in scope)
+    return {number: source for scope in scopes for number, source in scope.items() if times[number] == 1}
 
 
 def literal_value(value: Any, kind: DataType) -> Value:
