@@ -350,7 +350,7 @@ def test_changed_and_vanished_files_are_left_out(tmp_path: Path, monkeypatch: py
         return UNKNOWN
 
     with monkeypatch.context() as patch:
-        patch.setattr("sidestep.store.parquet.scan.Scan._as_read", rewritten)
+        patch.setattr("sidestep.store.parquet.scan.FileScan._as_read", rewritten)
         assert block_summaries(snapshot.root, file, {"x": LONG}) is None, "changed while it was read"
     assert block_summaries(snapshot.root, file, {"x": LONG}) is None, "changed before it was read"
     assert block_summaries(snapshot.root, file, {"x": LONG}, log_times=True) is not None, "the log's time is its own"
