@@ -50,7 +50,7 @@ AND l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1994-04-01' GROUP BY 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=0.1, help="TPC-H scale factor of the distinct files")
     parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="files in lineitem")
-    parser.add_argument("--runs", type=int, default=11, help="timed rounds of each query, on and off")
+    parser.add_argument("--runs", type=int, default=51, help="timed rounds of each query; few are a young JVM")
     parser.add_argument("--threads", type=int, default=8, help="how many threads plan at once in that part")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--seed", type=int, default=0, help="unused: nothing here is random")
