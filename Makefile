@@ -55,6 +55,10 @@ format: setup ## put every file into ruff's format and fix what it can
 fuzz: setup ## every property with many random examples (long)
 	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
 
+.PHONY: fuzz-sql
+fuzz-sql: setup ## random tables and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
+	$(SPARKED) -m tests.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: bench
 bench: setup ## every benchmark, one after the other
 	@for name in $$($(PY) -m bench --names); do $(SPARKED) -m bench "$$name" $(ARGS); done

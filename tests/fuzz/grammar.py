@@ -276,8 +276,6 @@ class Grammar:
                 (f"(SELECT max({b}) FROM ({inner.sql}))", other),
                 (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind),
                 (f"(SELECT count(*) FROM ({inner.sql}) WHERE {on})", "bigint"),
-                (f"(SELECT max({a}) FROM ({inner.sql}) WHERE {on})", kind),
-                (f"(SELECT first({a}) FROM ({inner.sql}) WHERE {on})", kind),
             )
         )
         if self.choices.happens(0.5):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from sidestep.spark.relation import from_snapshot
 from sidestep.spark.rule.session import state_of
 from sidestep.store import read_snapshot
 from tests.fuzz.world import WorldSpec, register
-from tests.spark.tables import data_files, switched_off, with_only
+from tests.spark.tables import changed_settings, data_files, switched_off, with_only
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,11 @@ class Outcome:
     rows: int = 0
 
 
-@contextmanager
-def changed(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Settings for the length of a block."""
-    before = {name: spark.conf.get(name, None) for name in values}
-    try:
-        for name, value in values.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
-
-
 def check(
     spark: SparkSession, world: WorldSpec, root: Path, query: str, settings: Mapping[str, str], copy: Path
 ) -> Outcome:
     """Run a query on and off and without what was skipped, and compare."""
-    with changed(spark, settings):
+    with changed_settings(spark, settings):
         try:
             with switched_off(spark):
                 expected = rows_of(spark.sql(query))

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from tests.fuzz.choices import Choices, shrink
 from tests.fuzz.grammar import Grammar
-from tests.fuzz.oracle import Outcome, changed, check
+from tests.fuzz.oracle import Outcome, check
 from tests.fuzz.world import PLANNING, SETTINGS, WorldSpec, build, draw_world, register
+from tests.spark.tables import changed_settings
 
 CASES = Path(__file__).resolve().parents[1] / "fixtures" / "fuzz"
 QUERIES = 25
@@ -70,6 +71,7 @@ def fuzz(
     seed: int,
     seconds: float,
     worlds: int | None = None,
+    queries: int = QUERIES,
     keep: Path | None = CASES,
     say: Callable[[str], None] = lambda text: None,
 ) -> Tally:
@@ -81,7 +83,7 @@ def fuzz(
         world = draw_world(Choices(hash((seed, number))))
         folder = root / f"w{number}"
         try:
-            _fuzz_world(spark, world, folder, hash((seed, number, 1)), tally, keep, say, began + seconds)
+            _fuzz_world(spark, world, folder, hash((seed, number, 1)), queries, tally, keep, say, began + seconds)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         number += 1
@@ -99,15 +101,16 @@ def _fuzz_world(
     world: WorldSpec,
     folder: Path,
     seed: int,
+    queries: int,
     tally: Tally,
     keep: Path | None,
     say: Callable[[str], None],
     end: float,
 ) -> None:
-    with changed(spark, world.settings):
+    with changed_settings(spark, world.settings):
         build(spark, world, folder)
     register(spark, world, folder)
-    for number in range(QUERIES):
+    for number in range(queries):
         if time.monotonic() > end:
             return
         choices = Choices(hash((seed, number)))
@@ -148,7 +151,7 @@ def _minimized(spark: SparkSession, world: WorldSpec, folder: Path, taken: list[
 
 def replay(spark: SparkSession, case: Case, root: Path) -> Outcome:
     """Run one case again."""
-    with changed(spark, case.world.settings):
+    with changed_settings(spark, case.world.settings):
         build(spark, case.world, root / "w")
     register(spark, case.world, root / "w")
     return check(spark, case.world, root / "w", case.query, case.settings, root / "w-copy")

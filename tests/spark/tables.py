@@ -49,12 +49,11 @@ def with_only(root: Path, kept: Iterable[str], target: Path) -> Path:
 
 
 @contextmanager
-def settings(spark: SparkSession, **values: str):
-    """Spark settings (with ``__`` for a dot) for the length of a block."""
-    names = {name.replace("__", "."): value for name, value in values.items()}
-    before = {name: spark.conf.get(name, None) for name in names}
+def changed_settings(spark: SparkSession, values: Mapping[str, str]):
+    """Settings of Spark for the length of a block."""
+    before = {name: spark.conf.get(name, None) for name in values}
     try:
-        for name, value in names.items():
+        for name, value in values.items():
             spark.conf.set(name, value)
         yield
     finally:
@@ -63,6 +62,11 @@ def settings(spark: SparkSession, **values: str):
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, old)
+
+
+def settings(spark: SparkSession, **values: str):
+    """The same, with ``__`` for a dot in names."""
+    return changed_settings(spark, {name.replace("__", "."): value for name, value in values.items()})
 
 
 def switched_off(spark: SparkSession):
