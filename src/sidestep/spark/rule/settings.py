@@ -60,15 +60,15 @@ def session_settings(text: str, base: Settings) -> Settings:
     return settings
 
 
-_told: set[str] = set()
-_telling = threading.Lock()
+_warned: set[str] = set()
+_warning = threading.Lock()
 
 
 def _warn_once(message: str) -> None:
     """A warning that cannot be made an error: it comes up in the middle of a query."""
-    with _telling:
-        if message not in _told:
-            _told.add(message)
+    with _warning:
+        if message not in _warned:
+            _warned.add(message)
             log.warning(message)
 
 
