@@ -31,6 +31,10 @@ class UnusableIndexFile(SidestepError):
     """An index file that has to be left out; the message says why."""
 
 
+class DamagedContent(SidestepError):
+    """A file of sidestep's own does not hold what it was written with; the message says why."""
+
+
 class NewerFormat(SidestepError):
     """Something stored was written by a newer sidestep, in a format that this one does not know."""
 

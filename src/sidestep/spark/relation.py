@@ -12,7 +12,7 @@ from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.wire import pack_files
 from sidestep.store import Location, Snapshot, read_snapshot
-from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.block_column import block_name
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -27,7 +27,13 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
     rows = from_snapshot(spark, snapshot)
-    return rows.drop(BLOCK) if has_block_column(snapshot.schema) else rows
+    return without_block_ids(rows, snapshot)
+
+
+def without_block_ids(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows as users see them: without the hidden column."""
+    hidden = block_name(snapshot.schema)
+    return rows if hidden is None else rows.drop(hidden)
 
 
 def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:

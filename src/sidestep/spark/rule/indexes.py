@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sidestep.errors import SidestepWarning
 from sidestep.spark.jvm.wire import pack_files
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
-from sidestep.store.index.table_index import open_folder
+from sidestep.store.index.table_index import open_folder, warn_once
 
 LEVELS_UP = 4
 """How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""
@@ -70,7 +71,14 @@ class Indexes:
             now = time.monotonic()
             if slot is not None and not location.local and now - slot.looked < REMOTE_SECONDS:
                 return slot.opened
-            opened = self._reopen(root, location, slot.opened if slot else None)
+            try:
+                opened = self._reopen(root, location, slot.opened if slot else None)
+            except SidestepWarning:
+                raise  # where warnings are errors
+            except Exception as problem:
+                # One table's index is that table's matter: a query on others goes on with theirs.
+                warn_once(f"{root}:index", f"The index of {root} cannot be used ({problem!r}): it skips nothing.")
+                opened = None
             if opened is not None or not location.local:
                 self._slots[root] = _Slot(opened, now)
             elif slot is not None:

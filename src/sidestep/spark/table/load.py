@@ -25,6 +25,7 @@ from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
 from sidestep.store.commit.transaction import check_writable, with_retries
+from sidestep.store.index.index_file import FOLDER
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import list_names
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout
@@ -139,7 +140,7 @@ def _check_target(source: Location, target: Location) -> None:
                 "table is to be, with target=…."
             )
         check_writable(source)
-    elif any(not name.startswith("_sidestep") for name in list_names(target)):
+    elif any(name != FOLDER for name in list_names(target)):
         raise SidestepError(f"There is something at {target.uri} already: give a folder that is empty or not there.")
 
 

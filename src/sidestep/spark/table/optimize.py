@@ -30,11 +30,10 @@ from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import from_snapshot, without_block_ids
 from sidestep.spark.table.matching import check_condition, files_that_may_match
 from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location
-from sidestep.store.block_column import BLOCK
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.sidecars.layout import load_layout, save_features, save_layout
 from sidestep.synopsis.recipe import RecipeText
@@ -245,7 +244,7 @@ def _organize_batch(
         return None
     organized, commit = organize_files(
         state,
-        from_snapshot(spark, state.only(held)).drop(BLOCK),
+        without_block_ids(from_snapshot(spark, state.only(held)), state.snapshot),
         held,
         source_bytes=sum(file.size for file in held),
         operation="OPTIMIZE",

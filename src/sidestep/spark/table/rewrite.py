@@ -28,13 +28,13 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import from_snapshot, without_block_ids
 from sidestep.spark.table.append import not_null, plain
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
 from sidestep.store import DataFile, Location
-from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.block_column import block_name
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
 
@@ -143,9 +143,10 @@ def _write_files(
         f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean",
     )
     rows = rows.join(f.broadcast(numbered), f.col(PATH) == f.col(f"{PATH}_"), "left")
-    block = f.col(BLOCK) if has_block_column(state.snapshot.schema) else f.lit(None)
+    hidden = block_name(state.snapshot.schema)
+    block = f.lit(None) if hidden is None else f.col(hidden)
     rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
-    rows = with_words(change(rows.drop(BLOCK), state), state.checked)
+    rows = with_words(change(without_block_ids(rows, state.snapshot), state), state.checked)
     rows = with_partition_texts(rows, state.target)
     placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
     arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)

@@ -29,7 +29,7 @@ from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate
-from sidestep.store.block_column import with_block_column, without_block_column
+from sidestep.store.block_column import BLOCK, block_name, with_block_column, without_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
 from sidestep.store.index.table_index import open_index
@@ -150,6 +150,7 @@ def table_state(
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,
         making=making,
+        block=block_name(with_block_column(snapshot.schema or schema.json())) or BLOCK,
         spark_version=spark.version,
     )
     return TableState(snapshot, index, schema, spec, checked, target)

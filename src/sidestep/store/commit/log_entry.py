@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from sidestep._version import __version__
 from sidestep.errors import SidestepError
-from sidestep.store.block_column import BLOCK, is_block_field
+from sidestep.store.block_column import block_name, is_block_field
 from sidestep.store.location import Location, delete, stat
 from sidestep.store.snapshot import DataFile, Partition
 
@@ -187,7 +187,7 @@ def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool)
     try:
         if grows:
             wanted = DeltaSchema.from_json(change.schema)
-            column = [one for one in wanted.fields if one.name == BLOCK]
+            column = [one for one in wanted.fields if one.name == block_name(change.schema)]
             table.alter.add_columns(column, commit_properties=CommitProperties(max_commit_retries=0))
             before += 1
             if table.version() != before:

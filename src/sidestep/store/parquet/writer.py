@@ -51,7 +51,7 @@ class BlockTarget:
     root: str
     """The table's folder."""
     schema: pa.Schema
-    """What the files hold: the table's columns but for the partition columns and ``_block``."""
+    """What the files hold: the table's columns but for the partition columns and the hidden one."""
     columns: Mapping[str, DataType]
     """The columns that get zone maps."""
     min_size: int
@@ -61,6 +61,8 @@ class BlockTarget:
     partition_columns: tuple[str, ...] = ()
     making: BuildPlan = field(default_factory=BuildPlan)
     """What blocks get beside zone maps."""
+    block: str = BLOCK
+    """What the hidden column of block ids is called."""
     spark_version: str = field(kw_only=True)
     """Whose dates and instants these are: readers shift those of old writers."""
 
@@ -220,7 +222,7 @@ class _OpenFile:
         self.unions.append(np.array(union, np.uint64))
         columns = [_cast(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
-        written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
+        written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(self.target.block, pa.int32())))
         for name, made in self.synopses.items():
             made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
         if not self.rows:
@@ -241,10 +243,10 @@ class _OpenFile:
 
     def _encodings(self, sample: pa.Table) -> Encodings:
         """Chosen by the first block that this process meets: the others of the table will be much like it."""
-        key = (self.target.root, str(self.schema), self.target.min_size)
+        key = (self.target.root, f"{self.schema}\n{self.target.block}", self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
-            _chosen[key] = choose_encodings(sample)
+            _chosen[key] = choose_encodings(sample, self.target.block)
         return _chosen[key]
 
     @property
@@ -262,7 +264,8 @@ class _OpenFile:
         if status is None:
             raise SidestepError(f"{self._location.uri} was written and is gone: does something clean up that folder?")
         file = DataFile(self.path, status.size, status.modified, self.partition)
-        index = block_summaries(locate(self.target.root), file, self.target.columns, log_times=True)
+        root, block = locate(self.target.root), self.target.block
+        index = block_summaries(root, file, self.target.columns, log_times=True, block=block)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
         for name, made in self.synopses.items():

@@ -158,6 +158,8 @@ def _forget(index: TableIndex, remaining: set[str], *, dry_run: bool) -> int:
     """Drop the entries of files that are not there, and tell of how many. Old versions keep theirs as long as files."""
     keys = index.files.to_pylist()
     live = tuple(DataFile(key["path"], key["size"], key["modified"]) for key in keys if key["path"] in remaining)
+    if index.suspects:
+        return 0
     if len(live) < len(keys) and not dry_run:
         compact(index, Snapshot(index.folder, "delta", None, live), always=True)
     return len(keys) - len(live)
@@ -195,7 +197,7 @@ def _features_named(index: TableIndex, remaining: set[str]) -> set[str] | None:
             continue
         try:
             ids = file.read(["features"])["features"].to_pylist()
-        except (pa.ArrowException, OSError):
+        except Exception:
             return None
         alive = alive_files[index.map.file_of_block[np.maximum(blocks, 0)]] & (blocks >= 0)
         named |= {id for id, keep in zip(ids, alive, strict=True) if id is not None and keep}

@@ -200,7 +200,7 @@ public final class PrunedFiles implements FileIndex {
   }
 
   /**
-   * Which blocks are to be read of the files that are, by the ids in the hidden column _block. The ranges hold all of
+   * Which blocks are to be read of the files that are, by the ids in the hidden column. The ranges hold all of
    * them; ids (empty if the ranges hold nothing else) are exact.
    */
   static final class KeptBlocks {
