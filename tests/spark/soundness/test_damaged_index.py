@@ -12,8 +12,8 @@ import pytest
 import sidestep
 from sidestep.errors import SidestepWarning
 from sidestep.store.index import table_index
-from tests.spark.tables import files_read, names, rows_of, switched_off, write_file
-from tests.store.index.test_damage import deep_groups, deep_recipes, deep_schema, many_rows, no_unicode
+from tests.spark.tables import rows_of, switched_off, write_file
+from tests.store.index.test_damage import deep_schema, many_rows, no_unicode
 
 pytestmark = pytest.mark.usefixtures("enabled")
 QUERY = """SELECT * FROM good JOIN bad ON good.k = bad.k + 100 WHERE good.k BETWEEN 120 AND 125 AND bad.k < 30
@@ -45,11 +45,6 @@ def cut(path: Path) -> Path:
     return path
 
 
-def empty(path: Path) -> Path:
-    path.write_bytes(b"")
-    return path
-
-
 def flipped(path: Path) -> Path:
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 16
@@ -57,7 +52,7 @@ def flipped(path: Path) -> Path:
     return path
 
 
-DAMAGES = [cut, empty, flipped, deep_schema, deep_recipes, no_unicode, deep_groups, many_rows]
+DAMAGES = [cut, flipped, deep_schema, no_unicode, many_rows]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -68,24 +63,20 @@ def test_a_damaged_index_costs_its_own_table_only(
         spark.read.parquet(str(root)).createOrReplaceTempView(name)
     with switched_off(spark):
         expected = rows_of(spark.sql(QUERY))
-    whole = spark.sql(QUERY)
-    assert rows_of(whole) == expected
-    everything = files_read(whole)
-    assert sum(map(len, everything)) < 10
     path = damage(the_index_file(tables["bad"]))
+    df = spark.sql(QUERY)
     with pytest.warns(SidestepWarning, match=f"{path.name} is left out") as caught:
-        df = spark.sql(QUERY)
-        assert rows_of(df) == expected
-    assert len(caught) == 1
-    assert files_read(spark.read.parquet(str(tables["good"])).where("k = 125")) == [names([2])]
-    with_good = [scan for scan in sidestep.metrics(df).scans if any("/good/" in path for path in scan.paths)]
-    assert max(len(scan.paths) for scan in with_good) == 1, "should skip in the other table as before"
+        found = rows_of(df)
+    assert (found, len(caught)) == (expected, 1)
+    read = [sorted(Path(path).parent.name for path in scan.paths) for scan in sidestep.metrics(df).scans]
+    assert ["bad"] * 10 in read, "nothing is known of it"
+    assert ["good"] in read, "should skip in the other table"
     assert len(sidestep.status(None, tables["bad"]).problems) == 1
     assert sidestep.status(None, tables["good"]).problems == ()
     sidestep.index(spark, tables["bad"])
     again = spark.sql(QUERY)
     assert rows_of(again) == expected
-    assert files_read(again) == everything, "should be as it was"
+    assert max(len(scan.paths) for scan in sidestep.metrics(again).scans) <= 3, "should skip in both"
 
 
 def test_no_flipped_bit_changes_an_answer(spark, tables: dict[str, Path]) -> None:

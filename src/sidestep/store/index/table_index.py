@@ -389,16 +389,14 @@ def _open_files(folder: Location, names: tuple[str, ...]) -> TableIndex:
         location = folder.child(name)
         try:
             file, file_keys = open_index_file(location)
-            map_blocks([file_keys])
         except FileNotFoundError:
             raise
         except DamagedContent as error:
             damaged.append(location)
             problems.append(f"The index file {location.uri} is left out: {error}. Index the table again.")
             warn_once(location.uri, problems[-1])
-        except Exception as error:
-            why = error if isinstance(error, UnusableIndexFile) else f"it is damaged ({error!r})"
-            problems.append(f"The index file {location.uri} is left out: {why}. Delete it and index the table again.")
+        except UnusableIndexFile as error:
+            problems.append(f"The index file {location.uri} is left out: {error}. Delete it and index the table again.")
             warn_once(location.uri, problems[-1])
         else:
             opened.append(file)
