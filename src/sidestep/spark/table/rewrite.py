@@ -12,6 +12,7 @@ stored as Spark's own UPDATE would store them.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 
@@ -24,11 +25,12 @@ from pyspark.sql.types import StructField, StructType
 from sidestep.errors import SidestepError
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
+from sidestep.spark.expressions import refuse_clock_words, settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import every_row
 from sidestep.spark.table.append import not_null, plain
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.table.reports import WriteReport
@@ -37,6 +39,7 @@ from sidestep.store import DataFile, Location
 from sidestep.store.block_column import BLOCK, has_block_column
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
+from sidestep.store.snapshots.delta import read_delta
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
 RowChange = Callable[[DataFrame, TableState], DataFrame]
@@ -54,15 +57,17 @@ def delete(
 ) -> WriteReport:
     """Delete the rows of a Delta table, given by path or name, for which a condition in SQL is TRUE.
 
-    One atomic commit, tried again from the start if other writers changed the same files meanwhile.
+    ``current_date()`` and the like are those of one moment; subqueries are refused. One atomic commit, tried again from
+    the start if other writers changed the same files meanwhile.
     """
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
+    (condition,) = _settle(spark, root, where)
 
     def keep_unmatched(rows: DataFrame, state: TableState) -> DataFrame:
         return rows.where(~f.col(MATCHES))
 
-    return with_retries(lambda: _rewrite("delete", spark, root, where, keep_unmatched, index_dir, watch))
+    return with_retries(lambda: _rewrite("delete", spark, root, condition, keep_unmatched, index_dir, watch))
 
 
 @leaves_session_active
@@ -77,21 +82,31 @@ def update(
 ) -> WriteReport:
     """Set columns to expressions in SQL (over the row as it was) in the rows for which a condition is TRUE.
 
-    A value that does not fit its column is an error, as in an INSERT under ANSI rules. One atomic commit, tried again
-    from the start if other writers changed the same files meanwhile.
+    A value that does not fit its column is an error, as in an INSERT under ANSI rules. ``current_timestamp()`` and the
+    like are those of one moment; subqueries are refused. One atomic commit, tried again from the start if other writers
+    changed the same files meanwhile.
     """
     if not set:
         raise SidestepError("There is nothing to set: give columns with their new values, such as {'price': '0'}.")
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
+    condition, *texts = _settle(spark, root, where, *set.values())
+    values = dict(zip(set, texts, strict=True))
+
     def assign(rows: DataFrame, state: TableState) -> DataFrame:
-        new = assigned_values(rows, set, state.schema, root.uri)
+        new = assigned_values(rows, values, state.schema, root.uri)
         return rows.withColumns(
             {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
         )
 
-    return with_retries(lambda: _rewrite("update", spark, root, where, assign, index_dir, watch))
+    return with_retries(lambda: _rewrite("update", spark, root, condition, assign, index_dir, watch))
+
+
+def _settle(spark: SparkSession, root: Location, *texts: str) -> list[str]:
+    """The texts of a statement with one answer: they are evaluated to find files, to rewrite them, on each retry."""
+    schema = StructType.fromJson(json.loads(read_delta(root).schema or "{}"))
+    return settle(quiet_session(spark), texts, schema)
 
 
 def _rewrite(
@@ -107,7 +122,7 @@ def _rewrite(
     state = open_table(quiet, root, index_dir)
     check_condition(quiet, state, where)
     # Refuses bad expressions before any work.
-    change(_with_matches(from_snapshot(quiet, state.only(())), where), state)
+    change(_with_matches(every_row(quiet, state.only(())), where), state)
     with watch.stage("find files"):
         looked_at = files_that_may_match(quiet, state, where)
         matching = files_that_match(quiet, state, looked_at, where)
@@ -118,8 +133,16 @@ def _rewrite(
     if matching:
         with watch.stage("rewrite", sum(_rows_of(state, removed))):
             written = _write_files(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
-        done = commit_files(state, written, removed, operation=operation.upper(), data_change=True, watch=watch)
-        version = done.version
+        version = commit_files(
+            state,
+            written,
+            removed,
+            source=state.only(removed),
+            deleted=rows if operation == "delete" else 0,
+            operation=operation.upper(),
+            data_change=True,
+            watch=watch,
+        ).version
     return WriteReport.of(
         operation, state, version, written, watch.stages, rows=rows, removed=len(removed), looked_at=len(looked_at)
     )
@@ -134,7 +157,7 @@ def _write_files(
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
     snapshot = state.only(tuple(files.values()))
-    rows = with_path(from_snapshot(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
+    rows = with_path(every_row(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
     # Before anything is changed: a condition sees the row as it was.
     rows = _with_matches(rows, where)
     plans, numbers = _plan_files(state, files)
@@ -203,6 +226,7 @@ def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Col
         raise SidestepError(f"{text!r} is not a value for column {field.name} of {what}: {said}") from problem
     if not deterministic:
         raise SidestepError(f"{text!r} may differ each time it is evaluated: a task that is run again would disagree.")
+    refuse_clock_words(analyzed, text)
     if plain(given) == plain(field.dataType):
         return f.expr(text)
     jvm, session = rows.sparkSession.sparkContext._jvm, rows.sparkSession._jsparkSession
