@@ -67,6 +67,7 @@ transform(a, e -> e + n)
 exists(a, e -> e = 1)
 aggregate(a, 0, (acc, e) -> acc + e)
 struct(n, k).n
+struct(n + 1, k).k
 named_struct('q', n).q
 get_json_object(j, '$.a')
 xxhash64(n, k) % 16

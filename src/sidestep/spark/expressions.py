@@ -50,7 +50,7 @@ _NODES = _names(
     Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus UnaryPositive
     BitwiseAnd BitwiseOr BitwiseXor BitwiseNot ShiftLeft ShiftRight ShiftRightUnsigned
     Cast CaseWhen If Concat Substring StringTrim StringTrimLeft StringTrimRight StringLocate Overlay
-    CreateNamedStruct Collate UnresolvedCollation TimestampAdd TimestampDiff
+    CreateNamedStruct NamePlaceholder Collate UnresolvedCollation TimestampAdd TimestampDiff
     """
 )
 """What Spark's parser makes of operators, columns and constants."""

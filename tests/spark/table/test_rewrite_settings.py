@@ -236,6 +236,21 @@ def test_what_spark_wrote_survives_a_load_under_every_setting(spark, tmp_path, n
     )
 
 
+def test_partition_values_stay_as_they_are_written(spark, tmp_path):
+    """Half past two did not exist in New York that night: read and written again it would be another time."""
+    root, night = str(tmp_path / "t"), datetime.datetime(2021, 3, 14, 2, 30)
+    times = pa.array([night] * 4, pa.timestamp("us", "UTC"))
+    write_deltalake(root, pa.table({"t": times, "k": range(4), "p": ["a"] * 4}), partition_by=["t", "p"])
+    before = {file.partition for file in read_snapshot(root).files}
+    with changed_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        delete(spark, root, "k = 1")
+        assert {file.partition for file in read_snapshot(root).files} == before
+        update(spark, root, {"p": "'b'"}, "k = 2")
+    after = {file.partition for file in read_snapshot(root).files}
+    assert {dict(partition)["t"] for partition in after} == {dict(partition)["t"] for partition in before}
+    assert {dict(partition)["p"] for partition in after} == {"a", "b"}
+
+
 def test_settings_of_the_session_are_as_they_were(spark, tmp_path):
     root = table_of_files(tmp_path / "t", [pa.table({"k": range(20)})])
     with changed_settings(spark, SETTINGS["the old calendar"] | CORRUPT):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 from pyspark.errors import AnalysisException
@@ -28,7 +28,7 @@ from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import refuse_clock_words, settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
-from sidestep.spark.organize.write import with_partition_texts, write_on_spark
+from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import every_row
 from sidestep.spark.table.append import not_null, plain
@@ -67,7 +67,7 @@ def delete(
     def keep_unmatched(rows: DataFrame, state: TableState) -> DataFrame:
         return rows.where(~f.col(MATCHES))
 
-    return with_retries(lambda: _rewrite("delete", spark, root, condition, keep_unmatched, index_dir, watch))
+    return with_retries(lambda: _rewrite("delete", spark, root, condition, keep_unmatched, (), index_dir, watch))
 
 
 @leaves_session_active
@@ -100,7 +100,7 @@ def update(
             {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
         )
 
-    return with_retries(lambda: _rewrite("update", spark, root, condition, assign, index_dir, watch))
+    return with_retries(lambda: _rewrite("update", spark, root, condition, assign, tuple(set), index_dir, watch))
 
 
 def _settle(spark: SparkSession, root: Location, *texts: str) -> list[str]:
@@ -115,6 +115,7 @@ def _rewrite(
     root: Location,
     where: str,
     change: RowChange,
+    assigned: Collection[str],
     index_dir: str | os.PathLike[str] | None,
     watch: Watch,
 ) -> WriteReport:
@@ -132,7 +133,8 @@ def _rewrite(
     version = state.snapshot.version
     if matching:
         with watch.stage("rewrite", sum(_rows_of(state, removed))):
-            written = _write_files(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
+            files = {path: file for path, (file, _) in matching.items()}
+            written = _write_files(quiet, state, files, where, change, assigned)
         version = commit_files(
             state,
             written,
@@ -153,7 +155,12 @@ def _with_matches(rows: DataFrame, where: str) -> DataFrame:
 
 
 def _write_files(
-    spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: RowChange
+    spark: SparkSession,
+    state: TableState,
+    files: Mapping[str, DataFile],
+    where: str,
+    change: RowChange,
+    assigned: Collection[str],
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
     snapshot = state.only(tuple(files.values()))
@@ -161,15 +168,21 @@ def _write_files(
     # Before anything is changed: a condition sees the row as it was.
     rows = _with_matches(rows, where)
     plans, numbers = _plan_files(state, files)
+    names, texts = state.target.partition_columns, state.target.partition_texts
+    partitions = {path: dict(file.partition) for path, file in files.items()}
     numbered = spark.createDataFrame(
-        [(path, number, laid_out) for path, (number, laid_out) in numbers.items()],
-        f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean",
+        [(path, *numbers[path], *(partitions[path].get(name) for name in names)) for path in files],
+        ", ".join([f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean", *(f"{text} string" for text in texts)]),
     )
     rows = rows.join(f.broadcast(numbered), f.col(PATH) == f.col(f"{PATH}_"), "left")
     block = f.col(BLOCK) if has_block_column(state.snapshot.schema) else f.lit(None)
     rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
     rows = with_words(change(rows.drop(BLOCK), state), state.checked)
-    rows = with_partition_texts(rows, state.target)
+    # A text stays as its file has it: read and written again, an instant may become another in the session's time zone.
+    for text, name in zip(texts, names, strict=True):
+        if name in assigned:
+            value = f.col(name_text(name)).cast("string")
+            rows = rows.withColumn(text, f.when(f.col(MATCHES), value).otherwise(f.col(text)))
     placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
     arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)
     return write_on_spark(arranged, state.target, plans)
