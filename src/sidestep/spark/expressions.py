@@ -241,8 +241,12 @@ def settle(spark: SparkSession, texts: Sequence[str], schema: StructType) -> lis
             continue
         for node in nodes:
             _refuse_changeable(node, text)
-        moments = [node for node in nodes if node.is_moment(columns)]
-        spans.append([(node.start, node.stop + 1) for node in moments])
+        places = [(node.start, node.stop + 1) for node in nodes if node.is_moment(columns)]
+        if not all(any(name in text[start:stop].lower() for name in _MOMENTS) for start, stop in places):
+            raise SidestepError(
+                f"{text!r} depends on the time, and it cannot be told where: give the time as a constant."
+            )
+        spans.append(places)
     wanted = {text[start:stop] for text, places in zip(texts, spans, strict=True) for start, stop in places}
     values = _constants(spark, sorted(wanted))
     return [_replaced(text, places, values) for text, places in zip(texts, spans, strict=True)]
