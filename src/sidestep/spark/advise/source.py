@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import UnsupportedTable
 from sidestep.predicate import DataType, parse_type
-from sidestep.spark.relation import from_snapshot
-from sidestep.store import Location, Snapshot, read_snapshot
+from sidestep.spark.relation import read_every_row
+from sidestep.store import Location, Snapshot
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
 from sidestep.store.parquet.writer import RESERVED
@@ -42,9 +42,8 @@ class Source:
 
 
 def read_source(spark: SparkSession, path: str, name: str) -> Source:
-    """The table at a path, which a log calls ``name``; refused if a column could not be kept as it is."""
-    snapshot = read_snapshot(path)
-    rows = from_snapshot(spark, snapshot) if snapshot.format == "delta" else spark.read.parquet(path)
+    """The table at a path, every row of it, which a log calls ``name``; refused if a column could not be kept as is."""
+    rows, snapshot = read_every_row(spark, path)
     schema = snapshot.schema or rows.schema.json()
     if (hidden := block_name(schema)) is not None:
         schema, rows = without_block_column(schema), rows.drop(hidden)

@@ -47,6 +47,7 @@ from sidestep.predicate import (
     normalize,
 )
 from sidestep.predicate.text import literal_text, name_text
+from sidestep.spark.expressions import objection
 from sidestep.spark.log.statements import analyze_statements
 from sidestep.store.parquet.writer import word_names
 from sidestep.workload.features.feature_set import Feature, FeatureSet
@@ -90,11 +91,19 @@ def check_features(
 ) -> CheckedFeatures:
     """Those of the features that mean in this session, on a table of this schema, what they say."""
     texts = [_text(feature) for feature in features.features]
-    meanings = read_back(spark, [text or "FALSE" for text in texts], schema)
+    # Before Catalyst sees them: it looks names up and folds constants, and the texts may be a stranger's.
+    refused = [None if text is None else objection(spark, text, schema.names, python_functions=True) for text in texts]
+    safe = [
+        text if text is not None and reason is None else "FALSE" for text, reason in zip(texts, refused, strict=True)
+    ]
+    meanings = read_back(spark, safe, schema)
     used: list[tuple[Feature, str]] = []
     left_out: list[LeftOut] = []
-    for feature, text, meaning in zip(features.features, texts, meanings, strict=True):
-        reason = _objection(feature, meaning) if text is not None else "it has a value that SQL cannot spell"
+    for feature, text, reason, meaning in zip(features.features, texts, refused, meanings, strict=True):
+        if text is None:
+            reason = "it has a value that SQL cannot spell"
+        elif reason is None:
+            reason = _objection(feature, meaning)
         if reason is None and text is not None:
             used.append((feature, text))
         else:

@@ -183,11 +183,12 @@ def _choose_spec(
         buckets=before.buckets,
         demands=before.demands,
         demands_of=before.demands_of,
+        source=before.source if request.by is None else "",
     )
     for column in spec.order:
         _check_order(source, column)
     if spec.by is not None:
-        unit_expression(source.rows, spec.by)
+        unit_expression(source.rows, spec)
     if workload is not None:
         return _choose_by_log(spark, source, request, spec, workload)
     features = _choose_features(request, folder, before)
@@ -262,7 +263,7 @@ def _lay_out(source: Source, state: TableState, choice: RecipeChoice | None, wat
         state,
         source.rows,
         state.snapshot.files,
-        source_bytes=source.snapshot.bytes,
+        source=source.snapshot,
         operation=OPERATION if in_place else CREATION,
         data_change=not in_place,
         watch=watch,

@@ -5,6 +5,10 @@ of those into the index, and commit. Entries come first: a file that is committe
 a file that never gets committed describes nothing and harms no one. Files of a commit that was refused are deleted,
 and so are their entries; what a killed process leaves is for ``vacuum``.
 
+Before anything is committed, rows are counted: what the footers of the files say that were read, less the rows that
+were deleted, must be what the footers of the new files say (:func:`check_rows`). A row that got lost on the way, for
+whatever reason, is an error, and the table is as it was.
+
 Block ids are given out here alone (:meth:`TableState.reserve`), above all that the table's index knows.
 """
 
@@ -34,6 +38,7 @@ from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import delete
+from sidestep.store.parquet.row_counts import count_rows
 from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
@@ -212,11 +217,39 @@ class Commit:
     """The index with the entries of the new files."""
 
 
+def check_rows(state: TableState, source: Snapshot | None, written: Sequence[WrittenFile], deleted: int = 0) -> None:
+    """Raise an error, and delete the new files, unless they hold every row of the source but those deleted.
+
+    Without a source, because the rows came from a DataFrame, they must hold what their writers say.
+    """
+    locations = [state.root.child(file.path) for file in written]
+    try:
+        now, said = count_rows(locations), sum(file.rows for file in written)
+        if now != said:
+            raise SidestepError(f"{said:,} rows were written to {state.root.uri}, and its new files hold {now:,}.")
+        if source is None:
+            return
+        before = count_rows([source.root.child(file.path) for file in source.files])
+        if before - deleted != now:
+            less = f", less {deleted:,} deleted ones" if deleted else ""
+            raise SidestepError(
+                f"{len(source.files):,} files of {source.root.uri} hold {before:,} rows by their footers{less}, and "
+                f"{now:,} were written: rows got lost, or came, while they were read. Nothing was committed, and the "
+                "new files are gone. If no other program writes there, a file is damaged."
+            )
+    except SidestepError:
+        for location in locations:
+            delete(location)
+        raise
+
+
 def commit_files(
     state: TableState,
     written: Sequence[WrittenFile],
     remove: Sequence[DataFile],
     *,
+    source: Snapshot | None,
+    deleted: int = 0,
     operation: str,
     data_change: bool,
     watch: Watch,
@@ -225,9 +258,13 @@ def commit_files(
 ) -> Commit:
     """Make files part of the table and take others out, as one version; a table that is not there yet is created.
 
-    ``layout`` is noted as the table's from now on. ``rates`` are the false positives expected of newly chosen synopses.
+    ``source`` are the files that the rows were read from, None if they came from elsewhere, and ``deleted`` is how many
+    of those rows are not to be in the new files. ``layout`` is noted as the table's from now on. ``rates`` are the
+    false positives expected of newly chosen synopses.
     """
     folder = state.index.folder
+    with watch.stage("count rows"):
+        check_rows(state, source, written, deleted)
     with watch.stage("index"):
         if state.features_id is not None:
             save_features(folder, state.checked.features)
@@ -277,27 +314,28 @@ def organize_files(
     rows: DataFrame,
     remove: Sequence[DataFile],
     *,
-    source_bytes: int,
+    source: Snapshot,
     operation: str,
     data_change: bool,
     watch: Watch,
     layout: LayoutSpec | None = None,
     rates: Mapping[str, float] | None = None,
 ) -> tuple[Organized, Commit]:
-    """Lay rows out as the state says, and commit their files in place of others."""
+    """Lay the rows of a source out as the state says, and commit their files in place of others."""
     organized = organize(
         rows,
         state.checked,
         state.spec,
         state.target,
         first_block=state.reserve(),
-        source_bytes=source_bytes,
+        source_bytes=source.bytes,
         watch=watch,
     )
     done = commit_files(
         state,
         organized.files,
         remove,
+        source=source,
         operation=operation,
         data_change=data_change,
         watch=watch,

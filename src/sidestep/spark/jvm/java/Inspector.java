@@ -72,6 +72,18 @@ public final class Inspector {
         .relation(session, schema);
   }
 
+  /** A relation whose files are read by another session's settings: every file, as it is, or an error. */
+  public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {
+    LogicalRelation leaf = (LogicalRelation) plan;
+    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+    scala.collection.immutable.Map options = relation.options();
+    // These two are looked up in the session that runs the query, unless the relation itself has them.
+    options = (scala.collection.immutable.Map) options.updated("ignoreCorruptFiles", "false");
+    options = (scala.collection.immutable.Map) options.updated("ignoreMissingFiles", "false");
+    return LogicalRelation$.MODULE$.apply(new HadoopFsRelation(relation.location(), relation.partitionSchema(),
+        relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), options, reader), false);
+  }
+
   /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
