@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any
 
@@ -45,7 +46,7 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
         columns.add(column)
     plan = bridge.factory().snapshot(
         spark._jsparkSession,
-        f"{snapshot.root.uri}@{snapshot.version}",
+        _identity(snapshot, paths, numbers),
         snapshot.root.uri,
         snapshot.schema,
         columns,
@@ -55,6 +56,20 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     )
     dataset = bridge.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return DataFrame(dataset, spark)
+
+
+def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:
+    """Equal for two snapshots only if they are of the same files of the same table.
+
+    Spark answers one plan by the cached result of another if their relations are equal. Place and version do not tell
+    two tables apart: they start anew when a table is dropped and made again, and a log that is restored from a copy
+    goes on differently from there.
+    """
+    values = [file.partition for file in snapshot.files] if snapshot.partition_columns else []
+    digest = hashlib.sha256(repr((snapshot.table_id, snapshot.schema, snapshot.partition_columns, values)).encode())
+    for text in (paths, numbers):
+        digest.update(text.encode(errors="surrogatepass"))
+    return f"{snapshot.root.uri}@{snapshot.version}#{digest.hexdigest()}"
 
 
 def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:

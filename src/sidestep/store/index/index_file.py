@@ -25,6 +25,7 @@ from sidestep.errors import SidestepError, UnusableIndexFile
 from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.location import Location, list_names, locate, open_file, write_once
 from sidestep.store.parquet.blocks import KEYS, LAYOUT, zone_map_columns
+from sidestep.store.parquet.footer import FOOTER
 from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, Recipes
 
@@ -212,10 +213,11 @@ def open_index_file(location: Location) -> tuple[IndexFile, pa.Table]:
         reader,
     )
     try:
-        keys = file.read(KEYS.names)
+        has_digests = FOOTER.name in schema.names and schema.field(FOOTER.name).type == FOOTER.type
+        keys = file.read([*KEYS.names, FOOTER.name] if has_digests else KEYS.names)
     except (pa.ArrowException, OSError) as error:
         raise UnusableIndexFile(f"it is damaged ({error})") from error
-    if any(column.null_count for column in keys.columns):
+    if any(keys[name].null_count for name in KEYS.names):
         raise UnusableIndexFile("it has rows without a key")
     return file, keys
 

@@ -36,6 +36,7 @@ from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, open_file, stat
+from sidestep.store.parquet.footer import FOOTER, footer_digest
 from sidestep.store.parquet.leaf import leaves_of
 from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
@@ -107,6 +108,8 @@ def block_summaries(
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
             table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan())
+            if not log_times:  # a Delta log never uses a name twice
+                table = table.append_column(FOOTER, pa.array([footer_digest(stream)] * len(table), FOOTER.type))
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:

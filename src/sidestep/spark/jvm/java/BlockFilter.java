@@ -20,9 +20,8 @@ import org.apache.spark.sql.types.DataTypes;
 final class BlockFilter {
   private static final String COLUMN = "_block";
 
-  /** The condition for a relation whose files have been pruned, or null if none may or need be set. */
-  static Expression of(LogicalRelation leaf) {
-    PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) leaf.relation()).location();
+  /** The condition for a relation whose files are to be pruned so, or null if none may or need be set. */
+  static Expression of(LogicalRelation leaf, PrunedFiles files) {
     if (!files.byBlock()) return null;
     AttributeReference column = column(leaf);
     if (column == null) return null;
