@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from typing import Any
@@ -90,7 +91,7 @@ def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
         columns.add(column)
     return bridge.factory().snapshot(
         spark._jsparkSession,
-        f"{snapshot.root.uri}@{snapshot.version}",
+        _identity(snapshot, paths, numbers),
         snapshot.root.uri,
         snapshot.schema,
         columns,
@@ -98,6 +99,20 @@ def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
         numbers,
         values,
     )
+
+
+def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:
+    """Equal for two snapshots only if they are of the same files of the same table.
+
+    Spark answers one plan by the cached result of another if their relations are equal. Place and version do not tell
+    two tables apart: they start anew when a table is dropped and made again, and a log that is restored from a copy
+    goes on differently from there.
+    """
+    values = [file.partition for file in snapshot.files] if snapshot.partition_columns else []
+    digest = hashlib.sha256(repr((snapshot.table_id, snapshot.schema, snapshot.partition_columns, values)).encode())
+    for text in (paths, numbers):
+        digest.update(text.encode(errors="surrogatepass"))
+    return f"{snapshot.root.uri}@{snapshot.version}#{digest.hexdigest()}"
 
 
 def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidestep.errors import SidestepWarning
-from sidestep.spark.jvm.wire import pack_files
+from sidestep.spark.jvm.wire import pack_files, pack_footers
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
 from sidestep.store.index.table_index import open_folder, warn_once
@@ -102,7 +102,7 @@ class Indexes:
     def _send(self, opened: OpenIndex) -> None:
         files = opened.index.files
         paths, numbers = pack_files(files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy())
-        self._rule.putKeys(opened.id, opened.root, paths, numbers)
+        self._rule.putKeys(opened.id, opened.root, paths, numbers, pack_footers(opened.index.map.footers))
 
     def close(self) -> None:
         with self._lock:

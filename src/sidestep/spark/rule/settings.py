@@ -9,6 +9,9 @@ setting                                       meaning
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
 ``spark.sidestep.induced.maxRanges``
 ``spark.sidestep.induced.seconds``
+``spark.sidestep.fileKeys``                   what tells the file that was indexed from another in its place:
+                                              ``listing`` (size and modification time), or ``footer`` (a digest of
+                                              its footer as well; read in Java, and when a table is indexed)
 ============================================  ====================================================================
 
 They hold for the next query. A value that makes no sense never fails one: it is warned of once, and what ``enable``
@@ -24,6 +27,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from sidestep.errors import SidestepError
 from sidestep.prune.analysis import Settings
 from sidestep.prune.decide import STAGES
@@ -38,6 +43,14 @@ INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.seconds": ("seconds", float),
 }
 """Options of induced predicates by the rest of their setting's name: the field, and how its text is read."""
+
+
+FILE_KEYS = ("listing", "footer")
+
+
+def wants_footer_keys(spark: SparkSession) -> bool:
+    """Whether files of this session are told apart by their footers, too."""
+    return str(spark.conf.get(f"{PREFIX}fileKeys", "listing")).strip().lower() == "footer"
 
 
 @lru_cache(maxsize=64)
@@ -78,6 +91,8 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
         return replace(settings, induced=replace(settings.induced, **{field: read(value)}))
     if name.startswith("induced."):
         raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + known for known in INDUCED)}.")
+    if name == "fileKeys" and value.lower() not in FILE_KEYS:
+        raise SidestepError(f"files are told apart by {' or '.join(FILE_KEYS)}.")
     if name != "induced" and not name.startswith("stages."):
         return settings
     stage = name.removeprefix("stages.")

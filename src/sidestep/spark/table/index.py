@@ -24,6 +24,7 @@ from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, read, resolve
+from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
@@ -68,6 +69,9 @@ def index(
     like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
     ``"id=range-set:20,code=bloom"``, or a mapping from column to the same. The choice is remembered: later calls give
     new files what the others have, unless one of these is given. ``rebuild`` makes everything anew, of all files.
+
+    A file whose path, size and modification time are those of an entry is up to date. With the session's setting
+    ``spark.sidestep.fileKeys=footer`` its footer, too, has to be the one that the entry was made from.
     """
     size = None if budget is None else bytes_of(budget)
     path = resolve(spark, table)
@@ -95,6 +99,7 @@ def index(
         rates=None if choice is None else choice.bounds,
         asked=None if usage is None else popular_sets(usage, usable),
         rebuild=rebuild,
+        by_footer=wants_footer_keys(spark),
         watch=watch,
     )
     if choice is None:
@@ -153,6 +158,7 @@ def index_snapshot(
     rates: Mapping[str, float] | None = None,
     asked: AskedRanges | None = None,
     rebuild: bool = False,
+    by_footer: bool = False,
     watch: Watch | None = None,
 ) -> TableIndex:
     """The collect job: index the files of a snapshot that are not indexed yet, with zone maps and by recipes.
@@ -169,7 +175,17 @@ def index_snapshot(
         with watched.stage("collect", len(files), "files"):
             return summarize_on_spark(spark, snapshot, files, columns, sources, making)
 
-    return update_index(snapshot, columns, index, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
+    return update_index(
+        snapshot,
+        columns,
+        index,
+        run,
+        recipes=recipes,
+        rates=rates,
+        asked=asked,
+        rebuild=rebuild,
+        by_footer=by_footer,
+    )
 
 
 def status(

@@ -34,6 +34,7 @@ from sidestep.predicate.types import DataType, parse_type
 from sidestep.store.digest import CheckedReader, check_stamp, is_stamp, segment_digests, stamp
 from sidestep.store.location import Location, list_names, locate, open_file, write_once
 from sidestep.store.parquet.blocks import KEYS, LAYOUT, zone_map_columns
+from sidestep.store.parquet.footer import FOOTER
 from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, Recipes
 
@@ -263,9 +264,10 @@ def _open(location: Location) -> tuple[IndexFile, pa.Table]:
         body=body,
         reader=reader,
     )
-    keys = file.read(KEYS.names)
+    has_digests = FOOTER.name in schema.names and schema.field(FOOTER.name).type == FOOTER.type
+    keys = file.read([*KEYS.names, FOOTER.name] if has_digests else KEYS.names)
     keys.validate(full=True)
-    if any(column.null_count for column in keys.columns):
+    if any(keys[name].null_count for name in KEYS.names):
         raise UnusableIndexFile("it has rows without a key")
     return file, keys
 

@@ -23,6 +23,7 @@ from sidestep.store.index.synopsis_columns import ColumnSynopses, HeldSynopsis, 
 from sidestep.store.index.zone_columns import partition_texts, zone_arrays
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import zone_map_columns
+from sidestep.store.parquet.footer import digest_column
 from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
@@ -89,6 +90,11 @@ class TableIndex:
     def files(self) -> pa.Table:
         """The keys of the indexed files as Arrow columns: path, size, modified."""
         return self.map.files
+
+    @property
+    def footers(self) -> pa.Array:
+        """The digests of the files' footers (:mod:`sidestep.store.parquet.footer`); NULL where there is none."""
+        return digest_column(self.map.footers)
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, DataType
 from sidestep.store.location import Location, open_file, stat
+from sidestep.store.parquet.footer import FOOTER, footer_digest
 from sidestep.store.parquet.leaf import leaves_of
 from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
@@ -108,6 +109,8 @@ def block_summaries(
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
             table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan(), block)
+            if not log_times:  # a Delta log never uses a name twice
+                table = table.append_column(FOOTER, pa.array([footer_digest(stream)] * len(table), FOOTER.type))
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -18,6 +18,7 @@ from sidestep.store.index.index_file import index_names, next_number, number_of,
 from sidestep.store.index.table_index import TableIndex, open_folder
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
+from sidestep.store.parquet.footer import FOOTER
 from sidestep.store.sidecars.range_tables import RANGE_TABLES, named_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.build import BuildPlan
@@ -140,6 +141,9 @@ def merge(
     arrays |= {"row_group": pa.array(blocks.row_group[kept]), "rows": pa.array(blocks.rows[kept])}
     arrays["bytes"] = pa.array(blocks.bytes[kept])
     table = pa.table(arrays).cast(KEYS)
+    footers = index.footers.take(pa.array(blocks.file_of_block[kept]))
+    if footers.null_count < len(footers):
+        table = table.append_column(FOOTER, footers)
     for name in sorted(index.partition_columns):
         texts = index.partition_texts(name, kept)
         if texts is not None:

@@ -27,6 +27,7 @@ from sidestep.store.index.index_file import index_names
 from sidestep.store.index.table_index import TableIndex, open_folder, open_index
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import block_summaries
+from sidestep.store.parquet.footer import file_digest
 from sidestep.store.parquet.scan import Sources
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.upkeep.compact import append_blocks, compact
@@ -47,6 +48,26 @@ def missing_files(
     positions = index.positions(snapshot.files)
     covered = np.append(index.covered(columns, recipes), False)  # position -1 is the last: not covered
     return tuple(file for file, known in zip(snapshot.files, covered[positions], strict=True) if not known)
+
+
+def replaced_files(
+    snapshot: Snapshot, index: TableIndex, missing: Sequence[DataFile], read: int = 16
+) -> tuple[DataFile, ...]:
+    """The files that have an entry for their path, size and time which was made from another footer, or from none.
+
+    ``missing`` are those that are read in any case; ``read`` is how many footers are read at a time. No file that a
+    Delta log names is ever replaced.
+    """
+    if snapshot.format == "delta":
+        return ()
+    positions, digests = index.positions(snapshot.files), index.footers.to_pylist()
+    todo = {file.path for file in missing}
+    known = [(file, digests[at]) for file, at in zip(snapshot.files, positions, strict=True) if file.path not in todo]
+    with ThreadPoolExecutor(read) as pool:
+        now = pool.map(lambda each: file_digest(snapshot.root.child(each[0].path)), known)
+        return tuple(
+            file for (file, digest), found in zip(known, now, strict=True) if digest is None or digest != found
+        )
 
 
 def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
@@ -70,6 +91,7 @@ def update_index(
     rates: Mapping[str, float] | None = None,
     asked: AskedRanges | None = None,
     rebuild: bool = False,
+    by_footer: bool = False,
 ) -> TableIndex:
     """Index what is missing and return the new view. Damaged files are left out, with a warning each.
 
@@ -79,7 +101,8 @@ def update_index(
     old files as well as new; without, new files get what the old ones have. ``rates`` are the false positives that are
     expected of them, and ``asked`` is what the workload asks for: global range tables keep what is asked for apart.
     ``rebuild`` makes everything anew, of all files. Without it, so is what damaged index files said, and those of an
-    older format without digests.
+    older format without digests; and by footer, what was made of a file with another footer than it has now, though
+    size and time are the same.
     """
     index = open_index(snapshot.root) if index is None else index
     check_recipes(recipes or {}, columns)
@@ -90,6 +113,8 @@ def update_index(
     missing = snapshot.files if rebuild else missing_files(snapshot, index, columns, making.recipes)
     if suspects and not rebuild:
         missing = _files_in_order(snapshot, {*missing, *_described_by(index, suspects, snapshot)})
+    if by_footer and not rebuild:
+        missing = (*missing, *replaced_files(snapshot, index, missing))
     todo = trusted_files(snapshot, missing)
     making = replace(making, partitions=max(1, len(todo)))
     joined: list[pa.Table] = []

@@ -21,9 +21,8 @@ final class BlockFilter {
   /** How a table's schema tells the column of ids: by its metadata, never by its name, which may be a user's. */
   private static final String MARK = "sidestep.block";
 
-  /** The condition for a relation whose files have been pruned, or null if none may or need be set. */
-  static Expression of(LogicalRelation leaf) {
-    PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) leaf.relation()).location();
+  /** The condition for a relation whose files are to be pruned so, or null if none may or need be set. */
+  static Expression of(LogicalRelation leaf, PrunedFiles files) {
     if (!files.byBlock()) return null;
     AttributeReference column = column(leaf);
     if (column == null) return null;

@@ -122,7 +122,7 @@ final class PlanWriter {
     }
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
     // What the rule itself has put over a relation is no part of the query.
-    if (plan instanceof Filter && (condition == null || BoundFilter.is((Filter) plan))) {
+    if (plan instanceof Filter && condition == null) {
       node(((Filter) plan).child(), input);
       return;
     }
@@ -331,7 +331,7 @@ final class PlanWriter {
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
-    if (relation.fileFormat().getClass() != ParquetFileFormat.class) {
+    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof BoundedParquet)) {
       return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
     }
     if (leaf.isStreaming()) return "it is a stream";
