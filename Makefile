@@ -37,6 +37,10 @@ test-fast: setup ## the tests that need no Spark
 test-tpc: setup ## all queries of TPC-H and TPC-DS, on = off, at scale factor SF (1; long)
 	TPC_SF=$(or $(SF),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/soundness/test_tpch.py tests/spark/soundness/test_tpcds.py $(ARGS)
 
+.PHONY: load
+load: setup ## what is large at full size: lists, texts, plans, columns, files, folders (long)
+	LOAD_SCALE=$(or $(SCALE),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/load $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff: rules and formatting
 	$(PY) -m ruff check

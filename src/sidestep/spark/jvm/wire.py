@@ -63,6 +63,9 @@ from sidestep.prune.conditions import BlockFilter
 from sidestep.store.parquet.footer import Digests
 from sidestep.synopsis import Mask
 
+MOST_UNFINISHED = 256
+"""Plans of which the end has not come yet; where a connection breaks, it never does."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
@@ -97,6 +100,8 @@ class Requests:
             if verb == "more":
                 token = token or str(next(self._tokens))
                 self._pieces.setdefault(token, []).append(text)
+                while len(self._pieces) > MOST_UNFINISHED:
+                    del self._pieces[next(iter(self._pieces))]
                 return token
             pieces = self._pieces.pop(token, [])
         _, number, settings = verb.split("\t", 2)

@@ -133,10 +133,20 @@ class Planner:
     def __init__(self, indexes: Indexes | None = None, settings: Settings | None = None) -> None:
         self.indexes = indexes
         self.settings = settings or Settings()
-        self.complete: Callable[[str, str], str] = lambda number, scans: ""
+        self.complete: Callable[[str, str], str] = _knows_nothing
         """Asks the JVM which scans of the plan of that number are covered whole."""
         self.last_problem = ""
         self._requests = Requests()
+
+    def detach(self) -> None:
+        """Let go of the rule and of the indexes.
+
+        The rule holds the planner, from the other side of the bridge; where the planner holds the rule as well, neither
+        Java nor Python can tell that no one needs the two any more.
+        """
+        indexes, self.indexes, self.complete = self.indexes, None, _knows_nothing
+        if indexes is not None:
+            indexes.close()
 
     def apply(self, message: str) -> str:
         """The answers to a plan, or the reply to a piece of one; see :mod:`sidestep.spark.jvm.wire`."""
@@ -162,6 +172,11 @@ class Planner:
 
     class Java:
         implements = ("java.util.function.Function",)
+
+
+def _knows_nothing(number: str, scans: str) -> str:
+    """The reply of a JVM that knows no such plan."""
+    return ""
 
 
 def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:

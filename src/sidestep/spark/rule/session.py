@@ -43,8 +43,7 @@ class Enabled:
         if self.recorder is not None:
             self.recorder.stop()
         self.inspector.install(self.spark._jsparkSession, self.rule, False)
-        if self.planner.indexes is not None:
-            self.planner.indexes.close()
+        self.planner.detach()
         with _lock:
             _enabled.pop(session_key(self.spark), None)
 

@@ -4,6 +4,8 @@
 setting                                       meaning
 ============================================  ====================================================================
 ``spark.sidestep.enabled``                    whether anything is skipped (read in Java, before a plan is written)
+``spark.sidestep.seconds``                    how long a query waits for what is skipped of it, 10 if not set; one that
+                                              has waited in vain reads everything (kept in Java)
 ``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, induced, reuse
 ``spark.sidestep.induced``                    the same as ``spark.sidestep.stages.induced``
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
@@ -93,6 +95,8 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
         raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + known for known in INDUCED)}.")
     if name == "fileKeys" and value.lower() not in FILE_KEYS:
         raise SidestepError(f"files are told apart by {' or '.join(FILE_KEYS)}.")
+    if name == "seconds" and not float(value) > 0:
+        raise SidestepError("a query can only wait for more than 0 seconds.")
     if name != "induced" and not name.startswith("stages."):
         return settings
     stage = name.removeprefix("stages.")

@@ -20,9 +20,12 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class PredicateWriter {
   private static final int MOST_SQL = 400;
+  /** ANDs, ORs and NOTs within each other are looked into so far; what is below is opaque. */
+  private static final int MOST_DEEP = 150;
 
   private final Json out;
   private final SQLConf conf;
+  private int depth = 0;
 
   PredicateWriter(Json out, SQLConf conf) {
     this.out = out;
@@ -30,6 +33,11 @@ final class PredicateWriter {
   }
 
   void write(Expression e) {
+    if (depth == MOST_DEEP) {
+      opaque(e);
+      return;
+    }
+    depth++;
     if (e instanceof And || e instanceof Or) {
       boolean and = e instanceof And;
       out.open('[').text(and ? "and" : "or");
@@ -52,10 +60,12 @@ final class PredicateWriter {
       out.close(']');
     } else {
       int mark = out.length();
-      if (known(e)) return;
-      out.cut(mark);
-      opaque(e);
+      if (!known(e)) {
+        out.cut(mark);
+        opaque(e);
+      }
     }
+    depth--;
   }
 
   /** Writes a predicate of a form that sidestep knows; false, with something half written, for any other. */

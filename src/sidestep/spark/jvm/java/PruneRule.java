@@ -74,17 +74,33 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       String reply;
       asked.put(number, plan);
       try {
-        reply = Wire.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text());
+        reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text(), seconds(plan));
       } finally {
         asked.remove(number);
       }
       LogicalPlan result = replace(plan, Wire.answers(reply));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
+    } catch (TimedCall.Late late) {
+      problem = late.getMessage();
+      LOG.warn("sidestep left a query as it was: {}", problem);
+      return plan;
     } catch (Throwable cause) {
       problem = cause.toString();
       LOG.warn("sidestep left a query as it was because its rule failed", cause);
       return plan;
+    }
+  }
+
+  /** How long a plan may wait for its answer. */
+  private static double seconds(LogicalPlan plan) {
+    String text = plan.conf().getConfString("spark.sidestep.seconds", "");
+    try {
+      // A value that makes no sense is warned of where settings are read, in Python; the usual limit holds.
+      double seconds = text.isEmpty() ? TimedCall.SECONDS : Double.parseDouble(text);
+      return seconds > 0 ? seconds : TimedCall.SECONDS;
+    } catch (NumberFormatException unread) {
+      return TimedCall.SECONDS;
     }
   }
 

@@ -64,9 +64,10 @@ public final class PythonFunctions {
     String answer = (String) answers.get(digest);
     if (answer != null) return answer;
     try {
-      answer = (String) asked.apply(digest);
+      answer = TimedCall.apply(asked, digest, TimedCall.SECONDS);
       if (answer.equals("?")) {
-        answer = (String) asked.apply(digest + "\n" + java.util.Base64.getEncoder().encodeToString(command));
+        String bytes = java.util.Base64.getEncoder().encodeToString(command);
+        answer = TimedCall.apply(asked, digest + "\n" + bytes, TimedCall.SECONDS);
       }
     } catch (RuntimeException gone) {
       return "!Python did not answer";
