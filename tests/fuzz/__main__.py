@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -51,11 +52,10 @@ def main() -> int:
     parser.add_argument("--undo", choices=sorted(UNDO), help="make a mistake again that was mended, and find it")
     parser.add_argument("--keep", type=Path, default=CASES, help="where cases are written (tests/fixtures/fuzz)")
     options = parser.parse_args()
-    if options.undo is not None:
-        UNDO[options.undo]()
+    undone = nullcontext() if options.undo is None else UNDO[options.undo]()
     for noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # many random queries are none, and Spark says so at length
-    with tempfile.TemporaryDirectory() as folder, _session() as spark, sidestep.enable(spark):
+    with undone, tempfile.TemporaryDirectory() as folder, _session() as spark, sidestep.enable(spark):
         if options.replay is not None:
             outcome = replay(spark, Case.load(options.replay), Path(folder))
             print(outcome.difference or "no difference")

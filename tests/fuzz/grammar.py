@@ -51,6 +51,8 @@ class Grammar:
         """What the query is made of."""
         self.common = True
         """Whether it says the same to DuckDB, as far as that is known."""
+        self.plain = choices.happens(0.35)
+        """Whether it is kept to what DuckDB knows, where there is a choice."""
 
     def query(self) -> str:
         relation = self.whole()
@@ -99,7 +101,7 @@ class Grammar:
 
     def pick(self, common: Sequence[T], spark: Sequence[T] = ()) -> T:
         """One of several forms; with one of the latter, the query is in Spark's dialect alone."""
-        number = self.choices.below(len(common) + len(spark))
+        number = self.choices.below(len(common) + (0 if self.plain and common else len(spark)))
         if number < len(common):
             return common[number]
         self.common = False
@@ -113,12 +115,14 @@ class Grammar:
     def condition(self, columns: dict[str, str], depth: int = 1) -> str:
         """A condition on columns; not always one that a synopsis can judge."""
         kinds = self.comparable(columns)
+        if self.plain:
+            kinds = [(name, kind) for name, kind in kinds if kind in COMMON] or kinds
         if not kinds:
             return "TRUE"
         if depth and self.choices.happens(0.25):
             return self.connected(columns, depth)
         nested = [(name, kind) for name, kind in columns.items() if kind in NESTED]
-        if nested and self.choices.happens(0.3):
+        if nested and not self.plain and self.choices.happens(0.3):
             return self.of_nested(*self.choices.among(nested))
         return self.atom(*self.choices.among(kinds), columns)
 
@@ -270,14 +274,17 @@ class Grammar:
 
     def forms(self) -> Sequence[Callable[[Relation, Relation], Relation]]:
         """Operators, the frequent ones more than once; those of one input leave the other."""
-        return (
+        both = (
             self.filter,
-            *(self.join, self.join, self.join, self.using),
+            *(self.join, self.join, self.join),
             *(self.exists, self.exists, self.scalar, self.scalar, self.lateral, self.lateral),
-            *(self.group, self.group, self.combine, self.combine, self.window),
-            *(self.limit, self.twice, self.pivot, self.unpivot, self.computed),
-            *(self.distinct, self.explode, self.values, self.sample, self.condition_column, self.ordered),
+            *(self.group, self.group, self.combine, self.combine),
+            *(self.limit, self.twice, self.computed, self.distinct, self.condition_column),
         )
+        if self.plain:
+            return both
+        rest = (self.using, self.window, self.pivot, self.unpivot, self.explode, self.values, self.sample, self.ordered)
+        return (*both, *rest)
 
     def filter(self, below: Relation, other: Relation) -> Relation:
         text = f"SELECT * FROM ({below.sql}) WHERE {self.condition(below.columns, 2)}"
@@ -309,7 +316,7 @@ class Grammar:
         return " AND ".join(parts)
 
     def join(self, left: Relation, right: Relation) -> Relation:
-        kind = self.choices.among(JOINS)
+        kind = self.choices.among(tuple(kind for kind in JOINS if not (self.plain and kind in ONE_SIDED)))
         on = self.on(left.columns, right.columns)
         if on is None:
             return left
@@ -371,9 +378,10 @@ class Grammar:
         if on is None or not mine or not theirs:
             return outer
         (a, kind), (b, other) = self.choices.among(mine), self.choices.among(theirs)
+        own = (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind)
         value, type = self.choices.among(
             (
-                (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind),
+                *([own] * 6 if self.world.theme == "correlated" else [own]),
                 (f"(SELECT max({b}) FROM ({inner.sql}) WHERE {on})", other),
                 (f"(SELECT max({b}) FROM ({inner.sql}))", other),
                 (f"(SELECT count(*) FROM ({inner.sql}) WHERE {on})", "bigint"),
@@ -387,9 +395,8 @@ class Grammar:
         )
         if self.choices.happens(0.6):
             number = literal(type, self.choices.below(GREATEST))
-            test = self.choices.among(
-                (f"{value} IS NULL", f"{value} = {number}", f"{value} > {number}", f"{value} IS NOT NULL")
-            )
+            tests = (f"{value} IS NULL", f"{value} IS NULL", f"{value} = {number}", f"{value} > {number}")
+            test = self.choices.among((*tests, f"{value} IS NOT NULL"))
             self.common = self.common and type in COMMON
             either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.3) else ""
             return self.note(operator, Relation(f"SELECT * FROM ({outer.sql}) WHERE {test}{either}", outer.columns))

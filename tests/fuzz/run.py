@@ -123,6 +123,7 @@ def fuzz(
     keep: Path | None = CASES,
     most: int | None = None,
     themes: tuple[str, ...] = THEMES,
+    shrinking: float = SHRINKING,
     say: Say = lambda text: None,
 ) -> Tally:
     """Look for differences for so many seconds (or worlds, or differences); the session must have sidestep enabled."""
@@ -137,7 +138,7 @@ def fuzz(
                 break
             theme = themes[number % len(themes)]
             world = draw_world(Choices(_seed(seed, number)), theme)
-            run = _Run(spark, world, root / f"w{number}", tally, keep, say, began, began + seconds)
+            run = _Run(spark, world, root / f"w{number}", tally, keep, say, began, began + seconds, shrinking)
             run.fuzz(_seed(seed, number, 1), queries, most)
             number += 1
             tally.worlds = number
@@ -175,6 +176,7 @@ class _Run:
     say: Say
     began: float
     end: float
+    shrinking: float
 
     @property
     def copy(self) -> Path:
@@ -241,7 +243,7 @@ class _Run:
                 about = again.difference
             return bool(again.difference)
 
-        small = shrink(taken, fails, seconds=SHRINKING)
+        small = shrink(taken, fails, seconds=self.shrinking)
         best = draw_case(Choices(taken=small), self.world)[1]
         return replace(best, about=about)
 
