@@ -31,7 +31,7 @@ def named(query: str, table: str) -> bool:
 
 
 def without_skipped(asked: Asked, frame: DataFrame, expected: list[str], spy: Spy) -> Outcome:
-    """The same query without sidestep on copies of the tables that lack each file that no scan read."""
+    """The same query without sidestep on copies of the tables that lack each file that was skipped, and not read."""
     spark, read = asked.spark, read_files(frame)
     shutil.rmtree(asked.copy, ignore_errors=True)
     changed = []
@@ -41,9 +41,12 @@ def without_skipped(asked: Asked, frame: DataFrame, expected: list[str], spy: Sp
             if table.form == "catalog" or not named(asked.query, name):
                 continue
             columns = spark.table(name).columns
+            skipped = spy.skipped_files(str(folder))
             if table.form == "plain":
                 files = data_files(folder)
-                kept = [str(file) for file in files if str(file) in read]
+                kept = [
+                    str(file) for file in files if str(file) in read or str(file.relative_to(folder)) not in skipped
+                ]
                 if len(kept) == len(files):
                     continue
                 schema = spark.table(name).schema
@@ -51,7 +54,11 @@ def without_skipped(asked: Asked, frame: DataFrame, expected: list[str], spy: Sp
                 rows = spark.read.schema(schema).parquet(str(partial)) if kept else spark.createDataFrame([], schema)
             else:
                 snapshot = read_snapshot(str(folder))
-                left = tuple(file for file in snapshot.files if snapshot.root.child(file.path).path in read)
+                left = tuple(
+                    file
+                    for file in snapshot.files
+                    if snapshot.root.child(file.path).path in read or file.path not in skipped
+                )
                 if len(left) == len(snapshot.files):
                     continue
                 rows = from_snapshot(spark, replace(snapshot, files=left))
@@ -83,7 +90,9 @@ def with_garbage(asked: Asked, frame: DataFrame, expected: list[str], spy: Spy) 
             if table.form == "catalog" or not named(asked.query, name) or not folder.exists():
                 continue
             files = [snapshot_file.path for snapshot_file in read_snapshot(str(folder)).files]
-            noise = {path: _all_groups(folder / path) for path in files if str(folder / path) not in read}
+            skipped = spy.skipped_files(str(folder))
+            unread = [path for path in files if path in skipped and str(folder / path) not in read]
+            noise = {path: _all_groups(folder / path) for path in unread}
             within: dict[str, set[int]] = {}
             if by_block.get(str(folder)) and str(folder) in kept:
                 index, blocks = kept[str(folder)]

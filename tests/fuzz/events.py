@@ -65,7 +65,7 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
         case "moments" if plain and choices.happens(0.9):
             name = choices.among(plain)
             return ["change", choices.among(("between", "between", "before")), name, _draw_change(choices, world, name)]
-        case "moments" | "queries" if delta and choices.happens(0.5 if world.theme == "moments" else 0.05):
+        case "again" | "moments" | "queries" if delta and choices.happens(0.05 if world.theme == "queries" else 0.6):
             return ["again", choices.among(delta), 1 + choices.below(GREATEST)]
         case "flips":
             return ["flips", choices.below(1_000_000), FLIPS]

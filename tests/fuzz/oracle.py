@@ -77,6 +77,16 @@ class Spy:
             oracles=oracles,
         )
 
+    def skipped_files(self, root: str) -> set[str]:
+        """The files of a table that each scan of it left out on the word of its index."""
+        skipped: set[str] = set()
+        for index, kept in self.kept_blocks().values():
+            if index.root.rstrip("/") == root:
+                read = np.zeros(len(index.index.files), dtype=np.bool_)
+                read[index.index.map.file_of_block[kept]] = True
+                skipped.update(np.array(index.index.files["path"].to_pylist(), dtype=object)[~read])
+        return skipped
+
     def kept_blocks(self) -> dict[str, tuple[Any, np.ndarray[Any, Any]]]:
         """The row groups that some scan may read, by the id of their index, with that index."""
         kept: dict[str, tuple[Any, np.ndarray[Any, Any]]] = {}

@@ -271,9 +271,11 @@ def check(spark: SparkSession, case: Case, folder: Path, copy: Path, duck: Duck,
     more: list[Callable[..., Outcome]] = []
     if case.common:
         more.append(duck)
-    if number % 4 == 0:
+    # With adaptive execution, a scan whose rows came to nothing is gone from the plan, and seems never to have read.
+    adaptive = case.settings.get("spark.sql.adaptive.enabled") == "true"
+    if number % 4 == 0 and not adaptive:
         more.append(with_garbage)
-    if number % 4 == 2:
+    if number % 4 == 2 and not adaptive:
         more.append(without_skipped)
     return run_event(asked, case.event, case.settings, more)
 

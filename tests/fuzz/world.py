@@ -76,6 +76,7 @@ THEMES = (
     "writes",
     "names",
     "functions",
+    "again",
     "queries",
     "queries",
 )
@@ -161,6 +162,8 @@ def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
             count, forms = 1, ("laid",)
             if theme == "drift":
                 changed = {name: MEANINGS[name][1] for name in DRIFTING if choices.happens(0.5)}
+        case "again":
+            count, forms = 1, ("delta",)
         case "names":
             count, forms = 1, ("plain", "plain", "plain", "delta", "laid")
         case "moments":
@@ -196,7 +199,9 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
         columns |= {choices.among(ODD_NAMES): choices.among(("int", "bigint")) for _ in range(2)}
     if form != "plain" and form != "catalog":
         columns = {column: kind for column, kind in columns.items() if kind != INTERVAL}
-    files = [_draw_file(choices, columns) for _ in range(choices.between(2 if theme == "moments" else 1, 7))]
+    files = [
+        _draw_file(choices, columns) for _ in range(choices.between(3 if theme in ("moments", "correlated") else 1, 7))
+    ]
     partition, declared = None, {}
     if form in ("plain", "catalog"):
         declared = {column: kind for column, kind in columns.items() if kind == INTERVAL}
@@ -206,7 +211,7 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
     if form == "catalog":
         words = ("string", "varchar(60)", "char(45)", "string collate utf8_lcase")
         declared |= {column: choices.among(words) for column, kind in columns.items() if kind == "string"}
-    odd = form in ("plain", "catalog") and theme not in ("names", "moments")
+    odd = form in ("plain", "catalog") and theme not in ("names", "moments", "correlated")
     return TableSpec(
         columns,
         files,
@@ -215,7 +220,7 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
         partition=partition,
         synopses=choices.among(SYNOPSES),
         indexed=choices.among((None, None, None, None, None, 0, 1, 3))
-        if form != "laid" and theme in ("queries", "correlated")
+        if form != "laid" and theme == "queries"
         else None,
         features=_draw_features(choices, columns, theme, functions) if form == "laid" else [],
         min_size=choices.between(1, 8),
