@@ -56,12 +56,12 @@ format: setup ## put every file into ruff's format and fix what it can
 	$(PY) -m ruff format
 
 .PHONY: fuzz
-fuzz: setup ## every property with many random examples (long)
-	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
-
-.PHONY: fuzz-sql
-fuzz-sql: setup ## random tables and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
+fuzz: setup ## random tables, histories and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
 	$(SPARKED) -m tests.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(ARGS)
+
+.PHONY: fuzz-properties
+fuzz-properties: setup ## every property with many random examples (long)
+	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
 
 .PHONY: bench
 bench: setup ## every benchmark, one after the other
