@@ -20,6 +20,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class PredicateWriter {
   private static final int MOST_SQL = 400;
+  /** Where the expressions are whose meaning comes with Spark's version. Those of extensions have code of their own. */
+  private static final String SPARKS_OWN = "org.apache.spark.sql.catalyst.";
 
   private final Json out;
   private final SQLConf conf;
@@ -236,6 +238,10 @@ final class PredicateWriter {
       return true;
     }
     if (o instanceof scala.Product) {
+      if (o instanceof Expression && !o.getClass().getName().startsWith(SPARKS_OWN)) {
+        if (why.length() == 0) why.append("the code of ").append(o.getClass().getName()).append(" is not Spark's own");
+        return false;
+      }
       into.append(o.getClass().getName()).append('(');
       for (int i = 0; i < ((scala.Product) o).productArity(); i++) {
         if (!identify(((scala.Product) o).productElement(i), into, why)) return false;
