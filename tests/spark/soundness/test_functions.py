@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import sidestep
 from sidestep import SidestepWarning
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.soundness.test_settings import read_predicates
 from tests.spark.tables import checked_read
@@ -59,10 +60,11 @@ def words(spark, tmp_path) -> Iterator[Path]:
     """A folder of words, and functions that look for a word in it."""
     folder = tmp_path / "words"
     write_words(folder, [str(n) for n in range(20)])
-    for name, source in READERS.items():
-        space: dict[str, object] = {"__name__": "__main__", "PATH": str(folder)}
-        exec(compile(source, "<cell>", "exec"), space)
-        spark.udf.register(name, space["f"], "boolean")
+    with same_interpreter(spark.sparkContext):  # which has pandas and numpy
+        for name, source in READERS.items():
+            space: dict[str, object] = {"__name__": "__main__", "PATH": str(folder)}
+            exec(compile(source, "<cell>", "exec"), space)
+            spark.udf.register(name, space["f"], "boolean")
     yield folder
     for name in READERS:
         spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
