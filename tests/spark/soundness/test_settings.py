@@ -6,8 +6,11 @@ setting and asked the same questions under another: with skipping on as with it 
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,7 +20,7 @@ from sidestep.prune import scan_filters
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.workload.features.feature_set import Feature, FeatureSet
-from tests.spark.tables import changed_settings, checked_read, settings
+from tests.spark.tables import changed_settings, checked_read, rows_of, settings, switched_off, write_file
 
 ROWS = 400
 
@@ -149,3 +152,55 @@ def test_settings_that_change_values_are_part_of_an_identity_and_no_others(spark
         assert depends(spark, source).count("|spark.sql.") == len(COUNTING)
     with changed_settings(spark, HARMLESS):
         assert depends(spark, source) == PLAIN
+
+
+def moments(*years: int) -> list[datetime]:
+    return [datetime(year, 1, 1) for year in years]
+
+
+FILES: dict[str, tuple[tuple[str, str], pa.DataType, list[list[Any]], list[str]]] = {
+    "spark.sql.parquet.binaryAsString": (
+        ("true", "false"),
+        pa.binary(),
+        [[b"a", b"b"], [b"m", b"n"], [b"\xff\x01", b"\xc3\xa9"]],
+        ["v = 'a'", "CAST(v AS BINARY) > X'6e'", "CAST(v AS STRING) >= 'n'"],
+    ),
+    "spark.sql.parquet.datetimeRebaseModeInRead": (
+        ("LEGACY", "CORRECTED"),
+        pa.date32(),
+        [[date(1000, 1, 1), date(1001, 1, 1)], [date(1582, 10, 4)], [date(2020, 1, 1)]],
+        ["v = DATE'1000-01-01'", "v > DATE'1001-01-01' AND v < DATE'1001-01-30'", "v > DATE'2019-01-01'"],
+    ),
+    "spark.sql.parquet.inferTimestampNTZ.enabled": (
+        ("true", "false"),
+        pa.timestamp("us"),
+        [moments(1000, 1001), moments(1850), moments(2020, 2021)],
+        ["v = TIMESTAMP_NTZ'2020-01-01 00:00:00'", "v > TIMESTAMP'2020-12-31 23:00:00'", "v < TIMESTAMP'1500-01-01'"],
+    ),
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": (
+        ("true", "false"),
+        pa.struct([("x", pa.int32())]),
+        [[{"x": 1}, None], [{"x": None}], [{"x": 2}]],
+        ["v IS NULL", "v.x IS NULL", "v.x = 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.filterwarnings("ignore:Column v is indexed as:sidestep.SidestepWarning")
+def test_an_index_holds_however_a_session_reads_the_files(spark, tmp_path, name):
+    values, kind, parts, conditions = FILES[name]
+    for built in values:
+        root = tmp_path / built
+        for at, part in enumerate(parts):
+            write_file(root / f"f{at}.parquet", pa.table({"v": pa.array(part, kind)}))
+        with changed_settings(spark, {name: built}):
+            sidestep.index(spark, root)
+        for asked in values:
+            # A column that is read as another type than it was indexed as is warned of, so this is not the fixture.
+            with changed_settings(spark, {name: asked}), sidestep.enable(spark):
+                for condition in conditions:
+                    with switched_off(spark):
+                        expected = rows_of(spark.read.parquet(str(root)).where(condition))
+                    frame = spark.read.parquet(str(root)).where(condition)
+                    assert rows_of(frame) == expected, (built, asked, condition)
