@@ -46,6 +46,7 @@ from sidestep.predicate import (
     implies,
     normalize,
 )
+from sidestep.predicate.formula import unidentified
 from sidestep.predicate.text import literal_text, name_text
 from sidestep.spark.expressions import objection
 from sidestep.spark.log.statements import analyze_statements
@@ -125,12 +126,16 @@ def _objection(feature: Feature, meaning: Sequence[Predicate] | str) -> str | No
     """Why what was read back is not the feature; None if it is."""
     if isinstance(meaning, str):
         return f"it does not compile here ({meaning})"
-    if not feature_is_deterministic(feature):
-        return "its value may differ from one evaluation to the next"
     here = all_of(normalize(predicate) for predicate in meaning)
+    if not feature_is_deterministic(feature):
+        # A feature is stored without the reason; what was read just now has it.
+        why = next(
+            (f": {opaque.reason}" for opaque in unidentified(here) if opaque.deterministic and opaque.reason), ""
+        )
+        return f"its value may differ from one evaluation to the next{why}"
     if implies(feature.formula, here) and implies(here, feature.formula):
         return None
-    return "in this session it means something else (a function's code, the time zone, ANSI mode, or a column's type)"
+    return "in this session it means something else (a function's code, a setting of Spark's, or a column's type)"
 
 
 def feature_is_deterministic(feature: Feature) -> bool:

@@ -55,9 +55,7 @@ final class PlanWriter {
     SQLConf conf = plan.conf();
     predicates = new PredicateWriter(out, conf);
     out.open('{').key("format").number(FORMAT);
-    out.key("depends").text(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled()
-        + "|case=" + conf.caseSensitiveAnalysis()
-        + "|parser=" + conf.getConfString("spark.sql.legacy.timeParserPolicy"));
+    out.key("depends").text(ValueSettings.text(conf));
     out.key("plans").open('[');
     node(plan, false);
     for (int i = 0; i < plans.size(); i++) {

@@ -22,6 +22,8 @@ final class PredicateWriter {
   private static final int MOST_SQL = 400;
   /** ANDs, ORs and NOTs within each other are looked into so far; what is below is opaque. */
   private static final int MOST_DEEP = 150;
+  /** Where the expressions are whose meaning comes with Spark's version. Those of extensions have code of their own. */
+  private static final String SPARKS_OWN = "org.apache.spark.sql.catalyst.";
 
   private final Json out;
   private final SQLConf conf;
@@ -246,6 +248,10 @@ final class PredicateWriter {
       return true;
     }
     if (o instanceof scala.Product) {
+      if (o instanceof Expression && !o.getClass().getName().startsWith(SPARKS_OWN)) {
+        if (why.length() == 0) why.append("the code of ").append(o.getClass().getName()).append(" is not Spark's own");
+        return false;
+      }
       into.append(o.getClass().getName()).append('(');
       for (int i = 0; i < ((scala.Product) o).productArity(); i++) {
         if (!identify(((scala.Product) o).productElement(i), into, why)) return false;
