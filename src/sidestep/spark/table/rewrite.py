@@ -178,7 +178,7 @@ def _write_files(
     block = f.col(BLOCK) if has_block_column(state.snapshot.schema) else f.lit(None)
     rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
     rows = with_words(change(rows.drop(BLOCK), state), state.checked)
-    # A text stays as its file has it: read and written again, an instant may become another in the session's time zone.
+    # A text stays as its file has it: read and written again it may be spelled, and then read, otherwise.
     for text, name in zip(texts, names, strict=True):
         if name in assigned:
             value = f.col(name_text(name)).cast("string")
