@@ -237,17 +237,15 @@ def test_what_spark_wrote_survives_a_load_under_every_setting(spark, tmp_path, n
 
 
 def test_partition_values_stay_as_they_are_written(spark, tmp_path):
-    """Half past two did not exist in New York that night: read and written again it would be another time."""
-    root, night = str(tmp_path / "t"), datetime.datetime(2021, 3, 14, 2, 30)
-    times = pa.array([night] * 4, pa.timestamp("us", "UTC"))
-    write_deltalake(root, pa.table({"t": times, "k": range(4), "p": ["a"] * 4}), partition_by=["t", "p"])
+    """Writers spell a value differently: what is not changed is not spelled anew."""
+    root = str(tmp_path / "t")
+    write_deltalake(root, pa.table({"x": [1e10] * 4, "k": range(4), "p": ["a"] * 4}), partition_by=["x", "p"])
     before = {file.partition for file in read_snapshot(root).files}
-    with changed_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
-        delete(spark, root, "k = 1")
-        assert {file.partition for file in read_snapshot(root).files} == before
-        update(spark, root, {"p": "'b'"}, "k = 2")
+    assert delete(spark, root, "k = 1").rows == 1
+    assert {file.partition for file in read_snapshot(root).files} == before
+    assert update(spark, root, {"p": "'b'"}, "k = 2").rows == 1
     after = {file.partition for file in read_snapshot(root).files}
-    assert {dict(partition)["t"] for partition in after} == {dict(partition)["t"] for partition in before}
+    assert {dict(partition)["x"] for partition in after} == {dict(partition)["x"] for partition in before}
     assert {dict(partition)["p"] for partition in after} == {"a", "b"}
 
 

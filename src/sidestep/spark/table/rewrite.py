@@ -179,7 +179,7 @@ def _write_files(
     block = f.lit(None) if hidden is None else f.col(hidden)
     rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
     rows = with_words(change(without_block_ids(rows, state.snapshot), state), state.checked)
-    # A text stays as its file has it: read and written again, an instant may become another in the session's time zone.
+    # A text stays as its file has it: read and written again it may be spelled, and then read, otherwise.
     for text, name in zip(texts, names, strict=True):
         if name in assigned:
             value = f.col(name_text(name)).cast("string")
