@@ -59,6 +59,10 @@ fuzz: setup ## every property with many random examples (long)
 fuzz-sql: setup ## random tables and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
 	$(SPARKED) -m tests.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(ARGS)
 
+.PHONY: faults
+faults: setup ## every write cut short at every point, real kills and many processes for SECONDS (300) from SEED (1); a table
+	$(SPARKED) -m tests.faults --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: bench
 bench: setup ## every benchmark, one after the other
 	@for name in $$($(PY) -m bench --names); do $(SPARKED) -m bench "$$name" $(ARGS); done
