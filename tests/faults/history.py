@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 import json
 import multiprocessing
-import os
 import random
 import signal
 import time
@@ -189,8 +188,7 @@ def live_together(folder: Path, *, turns: int, seed: int = 1) -> Findings:
         reached = rng.randint(1, max(1, turns // 2))
         _wait_for(lambda: sum("about" in line for line in journals[number].lines()) >= reached)  # noqa: B023
         time.sleep(rng.uniform(0, 0.1))
-        assert processes[number].pid is not None
-        os.kill(processes[number].pid, signal.SIGKILL)
+        processes[number].kill()
     findings = Findings()
     for number in (1, 2):
         processes[number].join()

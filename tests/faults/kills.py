@@ -19,7 +19,8 @@ HERE = Path(__file__).resolve().parents[2]
 
 def run_child(arguments: Sequence[str], **settings: str) -> tuple[int, str]:
     """A module in a process and group of its own; its end and what it said. Nothing of the group is left after it."""
-    environment = {**os.environ, "PYTHONPATH": f"{HERE / 'src'}{os.pathsep}{HERE}", **settings}
+    paths = f"{HERE / 'src'}{os.pathsep}{HERE}"
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, **settings}
     child = subprocess.Popen(
         [sys.executable, "-m", *arguments],
         env=environment,

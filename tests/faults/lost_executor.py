@@ -1,6 +1,6 @@
 """``python -m tests.faults.lost_executor FOLDER``: writes on a small cluster whose executors die under them.
 
-``local-cluster`` runs executors as processes of their own, as a real cluster does. Rows come from a Python function that
+``local-cluster`` runs executors as processes of their own, as a cluster does. Rows come from a Python function that
 kills the executor it runs on, once, when files may have been written already. Spark starts another executor and runs
 the tasks again; the table must hold every row once.
 """

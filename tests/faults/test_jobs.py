@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 import sidestep
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.store.upkeep.vacuum import vacuum
 from tests.faults.kills import run_child
 from tests.faults.spark_writes import frame
@@ -34,13 +35,13 @@ def dying(batches):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("task", [throwing, dying])
-def test_a_task_that_fails(spark, tmp_path, task):
+@pytest.mark.parametrize(("task", "said"), [(throwing, "meant to fail"), (dying, "crashed")])
+def test_a_task_that_fails(spark, tmp_path, task, said):
     root = tmp_path / "table"
     create(root, rows_from(0, 10), rows_from(10, 10))
     before = contents(root)
     rows = frame(spark, 100, 50).union(frame(spark, 200, 50)).coalesce(1)
-    with pytest.raises(PySparkException):
+    with same_interpreter(spark.sparkContext), pytest.raises(Exception, match=said):
         sidestep.append(spark, str(root), rows.mapInArrow(task, SCHEMA))
     assert contents(root) == before
     check_index(root)

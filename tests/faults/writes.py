@@ -33,6 +33,7 @@ from sidestep.spark.table.load import _check_target
 from sidestep.spark.table.state import TableState, commit_files, committed, open_table, table_state
 from sidestep.store import Snapshot, locate, open_index, read_snapshot, update_index
 from sidestep.store.commit.log_entry import begin_log
+from sidestep.store.commit.transaction import AddedFile
 from sidestep.store.parquet.writer import FILE, GROUP, WrittenFile, write_blocks
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import DataFile
@@ -102,6 +103,11 @@ def write_files(state: TableState, *tables: pa.Table, unit: str | None = None) -
         whole = whole.append_column(state.target.words[0], pa.array(late))
         batches += whole.combine_chunks().to_batches()
     return list(write_blocks(batches, state.target, plans))
+
+
+def added(file: WrittenFile) -> AddedFile:
+    """A file as a commit is told of it."""
+    return AddedFile(file.path, file.size, file.modified, file.partition, file.stats, file.rows)
 
 
 def rows_of(root: Path, files: Sequence[DataFile]) -> list[pa.Table]:
