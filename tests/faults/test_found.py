@@ -109,9 +109,7 @@ def test_vacuum_deletes_range_tables_and_estimates_that_nothing_names(root):
 
 def test_vacuum_that_is_killed_leaves_no_entry_without_what_it_names(root):
     """Entries go before the sidecars that they name: whoever opens the index between is not warned."""
-    index(root, "v=grt:8")
-    delete(root, lambda x: x < 19)
-    index(root, "x=bloom:64")
+    delete(root, lambda x: True)
     copy = shutil.copytree(root, root.parent / "copy")
     with mounted(Disk(copy)) as disk:
         vacuum(copy, hours=0, force=True)
