@@ -63,6 +63,10 @@ fuzz: setup ## random tables, histories and SQL, on = off, for SECONDS (600) fro
 fuzz-properties: setup ## every property with many random examples (long)
 	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
 
+.PHONY: faults
+faults: setup ## every write cut short at every point, real kills and many processes for SECONDS (300) from SEED (1); a table
+	$(SPARKED) -m tests.faults --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: bench
 bench: setup ## every benchmark, one after the other
 	@for name in $$($(PY) -m bench --names); do $(SPARKED) -m bench "$$name" $(ARGS); done

@@ -19,6 +19,10 @@ class DamagedFile(SidestepError):
     """A data file is not readable as Parquet."""
 
 
+class Unreachable(SidestepError, OSError):
+    """A file or folder is there, but the system does not let it be looked at, listed or deleted."""
+
+
 class SidestepWarning(UserWarning):
     """Something was left out (an index file, a column), so less may be skipped; results stay right."""
 

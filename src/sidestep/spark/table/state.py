@@ -17,9 +17,11 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -34,6 +36,7 @@ from sidestep.spark.progress import Watch
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate
 from sidestep.store.block_column import BLOCK, block_name, with_block_column, without_block_column
+from sidestep.store.commit.log_entry import begin_log
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
 from sidestep.store.index.table_index import open_index
@@ -274,9 +277,23 @@ def commit_files(
         entries = append_blocks(folder, blocks, state.target.columns, state.target.making, rates) if blocks else ()
     with watch.stage("commit"):
         version = _commit(state, written, remove, entries, operation, data_change)
+    with watch.stage("commit"), committed(state, version, "its index could not be tidied up"):
         # Not whole: an entry of a file that another writer is about to commit must stay.
-        index = compact(state.index.refreshed(), replace(state.snapshot, whole=False))
-    return Commit(version, index)
+        return Commit(version, compact(state.index.refreshed(), replace(state.snapshot, whole=False)))
+    return Commit(version, state.index)
+
+
+@contextmanager
+def committed(state: TableState, version: int, problem: str) -> Iterator[None]:
+    """Let what comes after a commit fail with a warning: who is told that a write failed does it again."""
+    try:
+        yield
+    except (SidestepError, OSError, pa.ArrowException) as error:
+        warnings.warn(
+            f"Version {version} of {state.root.uri} is committed, but {problem}: {error} Nothing is lost.",
+            SidestepWarning,
+            stacklevel=4,
+        )
 
 
 def _commit(
@@ -322,6 +339,8 @@ def organize_files(
     rates: Mapping[str, float] | None = None,
 ) -> tuple[Organized, Commit]:
     """Lay the rows of a source out as the state says, and commit their files in place of others."""
+    if state.snapshot.version is None:
+        begin_log(state.root)
     organized = organize(
         rows,
         state.checked,
