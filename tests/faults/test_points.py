@@ -15,7 +15,8 @@ SOURCE = Path(sidestep.__file__).parent
 ROOMS = ("store", "spark/table", "spark/organize", "advisor")
 WRAPPED = {"store/location.py", "store/commit/log_entry.py"}
 """The modules whose every use of files passes the disk."""
-_HARMLESS = {"fspath", "PathLike", "cpu_count", "path", "environ", "getpid"}
+_HARMLESS = {"fspath", "PathLike", "cpu_count", "path", "environ", "getpid", "BytesIO", "RawIOBase"}
+_HARMLESS |= {"SEEK_SET", "SEEK_CUR", "SEEK_END"}
 _MODULES = {"os", "shutil", "tempfile", "pathlib", "io", "mmap"}
 
 
