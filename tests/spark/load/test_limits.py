@@ -128,35 +128,35 @@ def test_conditions_within_each_other(spark, numbers, levels):
     assert sidestep.metrics(df).files <= 2
 
 
-def deep(spark: SparkSession, table: str, rounds: int) -> DataFrame:
-    """A filter that skips under a plan of three operators for each round."""
-    df = spark.table(table).where("a < 50")
+def deep(spark: SparkSession, table: str, rounds: int, below: str, above: str = "true") -> DataFrame:
+    """Filters with a plan of three operators for each round between them: each limit is lower than those below it."""
+    df = spark.table(table).where(below)
     for number in range(rounds):
-        df = df.limit(1_000 + number).where(f"a <> {10_000 + number}")
+        df = df.limit(9_000 - number).where(f"a <> {10_000 + number}")
+    df = df.where(above)
+    lines = str(df._jdf.queryExecution().optimizedPlan().toString()).splitlines()
+    assert len(lines) >= 3 * rounds, "the optimizer has made it flat"
     return df
 
 
 @pytest.mark.parametrize("rounds", [45, 170])
 def test_a_deep_plan_skips_by_what_lies_deep_in_it(spark, numbers, rounds):
-    scan = sidestep.explain(deep(spark, numbers, rounds)).scans[0]
+    scan = sidestep.explain(deep(spark, numbers, rounds, "a < 50")).scans[0]
     assert scan.files == sidestep.Amounts(FILES, 1)
 
 
 def test_a_deep_plan_answers_as_before(spark, numbers):
-    check(spark, lambda: deep(spark, numbers, 45), ["f0"])
+    check(spark, lambda: deep(spark, numbers, 45, "a < 50"), ["f0"])
 
 
 def test_nothing_is_skipped_deep_under_what_is_random(spark, numbers):
-    df = deep(spark, numbers, 45).withColumn("r", f.monotonically_increasing_id())
+    df = deep(spark, numbers, 45, "a < 50").withColumn("r", f.monotonically_increasing_id())
     assert sidestep.explain(df).scans[0].files == sidestep.Amounts(FILES, FILES)
 
 
 def test_what_is_above_a_cut_says_nothing_of_what_is_below(spark, numbers):
-    """The filter is above the limits, so that it holds for no row below them."""
-    df = spark.table(numbers)
-    for number in range(60):
-        df = df.limit(1_000 + number).where(f"b <> {10_000 + number}")
-    df = df.where("a < 50")
+    """A filter above limits holds for no row below them."""
+    df = deep(spark, numbers, 45, "b < 100", above="a < 50")
     assert sidestep.explain(df).scans[0].files == sidestep.Amounts(FILES, FILES)
 
 
