@@ -168,7 +168,7 @@ def _function_refusal(node: _Node, python_functions: bool) -> str | None:
     name = node.called
     if node.source == "builtin":
         if node.name[-1].lower() in _RANDOM:
-            return f"it calls {name}, which differs each time"
+            return f"it calls {name}, which may differ each time"
         if node.modified or node.group not in _GROUPS or node.name[-1].lower() in _OF_SESSION:
             return f"it calls {name}, which is not a function of one row alone"
         return None
@@ -182,7 +182,7 @@ def _function_refusal(node: _Node, python_functions: bool) -> str | None:
 def check_stored(rows: DataFrame, text: str, what: str) -> DataType:
     """The type of a text from disk as an expression over the rows; SidestepError if it is more than that.
 
-    ``what`` is how the error begins: where the text comes from.
+    ``what`` is how an error begins: where the text comes from.
     """
     spark = rows.sparkSession
     reason = objection(spark, text, rows.columns)
@@ -193,7 +193,7 @@ def check_stored(rows: DataFrame, text: str, what: str) -> DataType:
         facts = Bridge(spark).new("ExpressionReader").analyzed(analyzed._jdf.queryExecution().analyzed())
     except AnalysisException as problem:
         raise SidestepError(
-            f"{what} {text!r} is not an expression over this table's columns: {_first_line(problem)}"
+            f"{what}{text!r} is not an expression over this table's columns: {_first_line(problem)}"
         ) from problem
     relation = Bridge(spark).new("ExpressionReader").analyzed(rows._jdf.queryExecution().analyzed())
     for reason in _analyzed_refusals(json.loads(facts)[: -len(json.loads(relation)) or None]):
@@ -221,8 +221,8 @@ def _analyzed_refusals(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def _refused(what: str, text: str, reason: str) -> SidestepError:
     return SidestepError(
-        f"{what} {text!r} is refused: {reason}. What a layout keeps on disk may only use the table's own columns and "
-        "built-in functions that always give the same result."
+        f"{what}{text!r} is refused: it is not an expression over this table's columns alone, as {reason}. What a "
+        "layout keeps on disk may only use those and built-in functions that always give the same result."
     )
 
 

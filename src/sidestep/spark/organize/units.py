@@ -34,7 +34,7 @@ def with_units(rows: DataFrame, spec: LayoutSpec, partition_columns: Sequence[st
 def unit_expression(rows: DataFrame, spec: LayoutSpec) -> Column:
     """The expression that tells units apart, refused if it is none: it is kept on disk, so it may come from anyone."""
     assert spec.by is not None
-    kind = check_stored(rows, spec.by, f"The layout {spec.source} has units by" if spec.source else "by=").typeName()
+    kind = check_stored(rows, spec.by, f"The layout {spec.source} has units by " if spec.source else "by=").typeName()
     if kind in ("array", "map", "struct", "variant", "calendarinterval"):
         raise SidestepError(f"by={spec.by!r} is a {kind}: units are told apart by a single value, such as a month.")
     return f.expr(spec.by)
@@ -43,7 +43,7 @@ def unit_expression(rows: DataFrame, spec: LayoutSpec) -> Column:
 def bucket_expressions(rows: DataFrame, spec: LayoutSpec) -> list[Column]:
     """The expressions that tell rows of a unit apart further."""
     for text in spec.buckets:
-        check_stored(rows, text, f"The layout {spec.source} has a bucket" if spec.source else "The bucket")
+        check_stored(rows, text, f"The layout {spec.source} has a bucket " if spec.source else "The bucket ")
     return [f.expr(text) for text in spec.buckets]
 
 

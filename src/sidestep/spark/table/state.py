@@ -266,9 +266,8 @@ def commit_files(
     false positives expected of newly chosen synopses.
     """
     folder = state.index.folder
-    with watch.stage("count rows"):
-        check_rows(state, source, written, deleted)
     with watch.stage("index"):
+        check_rows(state, source, written, deleted)
         if state.features_id is not None:
             save_features(folder, state.checked.features)
         if layout is not None:
