@@ -50,7 +50,7 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "repartitioned": lambda frame: frame.repartition(2),
 }
 """What a program does with the result of a query before it takes its rows."""
-FLIPS = 500
+FLIPS = 150
 """Bits that are flipped, one by one, for one query."""
 POINTS = 16
 

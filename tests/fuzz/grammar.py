@@ -64,7 +64,7 @@ class Grammar:
     def whole(self) -> Relation:
         """The query without its common table expressions, of a kind that suits what the world is about."""
         match self.world.theme:
-            case "correlated" if self.choices.happens(0.8):
+            case "correlated" if self.choices.happens(0.9):
                 return self.correlated()
             case "moments" if self.choices.happens(0.85):
                 return self.joined()
@@ -77,10 +77,30 @@ class Grammar:
         outer, inner = self.base(filtered=0.2), self.base(filtered=0.5)
         if self.choices.happens(0.2):
             outer = self.relation_of(outer, 1)
+        if self.choices.happens(0.6):
+            return self.own_column(outer, inner)
         made = self.choices.among((self.scalar, self.lateral, self.scalar))(outer, inner)
         if self.choices.happens(0.3):
             return Relation(f"SELECT * FROM ({made.sql}) WHERE {self.condition(made.columns)}", made.columns)
         return made
+
+    def own_column(self, outer: Relation, inner: Relation) -> Relation:
+        """A column of the outer row by way of a subquery that may be empty: NULL there says nothing of the column."""
+        on = self.on(outer.columns, inner.columns)
+        mine = self.comparable(outer.columns)
+        if on is None or not mine:
+            return outer
+        a, kind = self.choices.among(mine)
+        what = f"{a} + 0" if kind in WHOLE and self.choices.happens(0.2) else a
+        new = self.name()
+        either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.15) else ""
+        if self.choices.happens(0.3):
+            side = f"LEFT JOIN LATERAL (SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}) ON TRUE"
+            text = f"SELECT * FROM ({outer.sql}) {side} WHERE {new} IS NULL{either}"
+            return self.note("lateral left join", Relation(text, {**outer.columns, new: kind}))
+        value = f"(SELECT {what} FROM ({inner.sql}) WHERE {on} LIMIT 1)"
+        text = f"SELECT * FROM ({outer.sql}) WHERE {value} IS NULL{either}"
+        return self.note("scalar subquery of outer columns", Relation(text, outer.columns))
 
     def joined(self) -> Relation:
         """A join of which one side is filtered: what the filter leaves there decides what is read here."""
