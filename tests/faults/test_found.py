@@ -78,10 +78,10 @@ def test_a_file_that_is_gone_is_not_committed(root):
     (file,) = writes.write_files(state, rows_from(50, 5))
     (root / file.path).unlink()
     before = contents(root)
-    with pytest.raises(SidestepError, match="are gone or changed|is not there"):
+    with pytest.raises(SidestepError, match=r"are gone or changed|is not there"):
         writes._commit(state, [file], (), "WRITE", True)
     assert contents(root) == before
-    with pytest.raises(SidestepError, match="are gone or changed|is not there"):
+    with pytest.raises(SidestepError, match=r"are gone or changed|is not there"):
         commit(
             locate(root),
             add=[writes.added(file)],
