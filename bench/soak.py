@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import faulthandler
 import gc
+import logging
 import shutil
 import statistics
 import tempfile
@@ -130,6 +131,8 @@ class Tally:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     spark = spark_session(args.memory, RETAINED)
+    # pyspark writes every failure of a query down as well.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     folder = Path(tempfile.mkdtemp(prefix="soak-", dir=args.data))
     try:
         return soak(spark, folder, args)
@@ -159,6 +162,7 @@ def soak(spark: SparkSession, folder: Path, args: argparse.Namespace) -> dict[st
                 run_slice(clients, queries[begin:end], tally, args.threads)
                 seconds = time.perf_counter() - started
                 samples.append(measure(spark, states, tally, seconds, min(PROBES, 2 + args.queries // 50)))
+                console.print(f"{tally.done:,} of {args.queries:,} queries, {len(tally.wrong)} wrong")
         problems = [state.last_problem for state in states if state.last_problem]
     finally:
         for state in states:

@@ -44,3 +44,4 @@ def test_a_benchmark_ends_with_its_figures(spark, tmp_path, capsys, name):
     assert main([name, *arguments, "--data", str(tmp_path)]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert keys <= last.keys()
+    assert not last.get("wrong")
