@@ -50,7 +50,7 @@ def on_spark(folder: Path, seconds: float, seed: int) -> tuple[Tally, Tally]:
         made = [prepare(write, folder / f"spark-{n}") for n, write in enumerate(_in_folders(spark, source, folder))]
         until = time.monotonic() + seconds
         while True:
-            for prepared in made:
+            for prepared in rng.sample(made, len(made)):
                 for fault in Fault:
                     chosen = rng.randrange(len(prepared.points))
                     own = folder / "here"

@@ -16,6 +16,8 @@ from sidestep.spark.table.load import _check_target
 from sidestep.store import locate, open_index, read_snapshot
 from sidestep.store.commit.transaction import commit
 from sidestep.store.location import list_files
+from sidestep.store.sidecars.layout import LAYOUTS, save_layout
+from sidestep.store.sidecars.sidecar import Numbered
 from sidestep.store.upkeep import compact
 from sidestep.store.upkeep import vacuum as vacuuming
 from sidestep.store.upkeep.false_positives import ESTIMATES, KeptShare, save_estimates
@@ -134,6 +136,21 @@ def test_vacuum_keeps_what_a_version_needs_whose_age_is_not_known(root):
         assert vacuum(root, hours=0, force=True).files == ()
     removed = [json.loads(line) for line in (root / "_delta_log" / f"{1:020d}.json").read_text().splitlines()]
     assert all((root / action["remove"]["path"]).exists() for action in removed if "remove" in action)
+
+
+def test_vacuum_beside_a_writer_that_notes_a_layout(root):
+    """Layouts are listed twice: one that is seen the first time may be gone the second, and a new one there."""
+    folder = open_index(root).folder
+    save_layout(folder, writes.SPEC)
+    older, newer = LAYOUTS.names(folder)
+    for first, second, stale in (
+        ((older,), (older, newer), ()),
+        ((older, newer), (), ()),
+        ((older, newer), (older, newer), (older,)),
+    ):
+        with patch.object(Numbered, "names", side_effect=[first, second, ()]):
+            leftovers = vacuuming._index_leftovers(open_index(root), set(), cutoff=2**62)
+        assert tuple(each.name for each in leftovers if each.name.startswith("_layout")) == stale
 
 
 def test_what_the_system_refuses_is_told_in_a_sentence(root):

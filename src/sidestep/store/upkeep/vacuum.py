@@ -187,11 +187,11 @@ def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> lis
     except FileNotFoundError:
         return []
     old: Callable[[str], bool] = lambda name: times.get(name, cutoff + 1) <= cutoff  # noqa: E731
-    layouts = LAYOUTS.names(folder)
     # A layout of a newer sidestep counts: it may be the one in force, and what it names is in use.
     readable = LAYOUTS.objects(folder)
-    current = max((layouts.index(name) for name in readable), default=0)
-    stale = [name for name in layouts[:current] if old(name)]
+    current = next(reversed(readable), None)
+    layouts = LAYOUTS.names(folder)  # others may have come or gone meanwhile
+    stale = [name for name in layouts[: layouts.index(current) if current in layouts else 0] if old(name)]
     leftovers = [folder.child(name) for name in stale]
     used = {str(layout.get("features")) for name, layout in readable.items() if name not in stale}
     named = _named(index, remaining, lambda name: name == "features")
