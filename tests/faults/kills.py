@@ -11,10 +11,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.faults.disk import Killed
 from tests.faults.sweep import Prepared, check_after
 
 HERE = Path(__file__).resolve().parents[2]
+
+
+in_long_runs = pytest.mark.skipif(os.environ.get("FAULTS") != "all", reason="starts Spark several times: make faults")
+"""Of tests that take a minute and more."""
 
 
 def run_child(arguments: Sequence[str], **settings: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 import sidestep
 from tests.faults import foreign, history
 from tests.faults.history import Findings, Journal, check_history
-from tests.faults.kills import run_child
+from tests.faults.kills import in_long_runs, run_child
 from tests.faults.spark_history import SPAN
 from tests.faults.sweep import check_index
 from tests.faults.writes import ARROW, append, contents, create, delete, rows_from
@@ -74,6 +74,7 @@ def test_half_a_line_of_a_killed_process_is_left_out(tmp_path):
     assert journal.lines() == [{"done": "0-1"}]
 
 
+@in_long_runs
 @pytest.mark.aside
 def test_processes_with_sparks_of_their_own(spark, enabled, tmp_path):
     """Two processes write with Spark while this one reads, with and without skipping."""

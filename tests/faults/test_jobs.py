@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 import sidestep
 from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.store.upkeep.vacuum import vacuum
-from tests.faults.kills import run_child
+from tests.faults.kills import in_long_runs, run_child
 from tests.faults.spark_writes import frame
 from tests.faults.sweep import check_index, leftovers
 from tests.faults.writes import SCHEMA, contents, create, rows_from
@@ -64,6 +64,7 @@ def test_a_value_that_cannot_be_computed(spark, tmp_path):
     assert list(leftovers(root)) == []
 
 
+@in_long_runs
 @pytest.mark.aside
 def test_an_executor_that_is_lost(tmp_path):
     # Executors keep their logs where Spark is: a folder that looks like it keeps the real one clean.

@@ -8,7 +8,7 @@ import pytest
 
 import sidestep
 from tests.faults.disk import Fault
-from tests.faults.kills import kill_for_real
+from tests.faults.kills import in_long_runs, kill_for_real
 from tests.faults.spark_writes import spark_writes
 from tests.faults.sweep import Prepared, Tally, prepare, sweep
 from tests.faults.writes import ARROW
@@ -46,11 +46,11 @@ def test_cut_short_at_some_points(prepared, tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "share"),
     [
-        ("load into a new table", "0.6"),
         ("append", "committed"),
         ("delete", "commit"),
-        ("optimize", "committed"),
-        ("index", "0.7"),
+        pytest.param("load into a new table", "0.6", marks=in_long_runs),
+        pytest.param("optimize", "committed", marks=in_long_runs),
+        pytest.param("index", "0.7", marks=in_long_runs),
     ],
 )
 def test_killed_for_real(spark, enabled, prepared, source, tmp_path, name, share):
