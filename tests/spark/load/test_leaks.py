@@ -69,7 +69,7 @@ class Rule:
     def __init__(self):
         self.known = set()
 
-    def putKeys(self, id, root, paths, numbers):
+    def putKeys(self, id, root, paths, numbers, footers):
         self.known.add(id)
 
     def dropKeys(self, id):
