@@ -37,6 +37,10 @@ test-fast: setup ## the tests that need no Spark
 test-tpc: setup ## all queries of TPC-H and TPC-DS, on = off, at scale factor SF (1; long)
 	TPC_SF=$(or $(SF),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/soundness/test_tpch.py tests/spark/soundness/test_tpcds.py $(ARGS)
 
+.PHONY: load
+load: setup ## what is large at full size: lists, texts, plans, columns, files, folders (long)
+	LOAD_SCALE=$(or $(SCALE),1) TEST_MEMORY=8g $(SPARKED) -m pytest --timeout=0 tests/spark/load $(ARGS)
+
 .PHONY: lint
 lint: setup ## ruff: rules and formatting
 	$(PY) -m ruff check
@@ -52,12 +56,17 @@ format: setup ## put every file into ruff's format and fix what it can
 	$(PY) -m ruff format
 
 .PHONY: fuzz
-fuzz: setup ## every property with many random examples (long)
+fuzz: setup ## random tables, histories and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
+	$(SPARKED) -m tests.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(ARGS)
+
+.PHONY: fuzz-properties
+fuzz-properties: setup ## every property with many random examples (long)
 	HYPOTHESIS_PROFILE=fuzz $(SPARKED) -m pytest --timeout=0 $(ARGS)
 
-.PHONY: fuzz-sql
-fuzz-sql: setup ## random tables and SQL, on = off, for SECONDS (600) from SEED (1); what differs is kept as a test
-	$(SPARKED) -m tests.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(ARGS)
+.PHONY: faults
+faults: setup ## every write cut short at every point, real kills and many processes for SECONDS (300) from SEED (1); a table
+	FAULTS=all $(SPARKED) -m pytest -q --timeout=0 tests/faults
+	$(SPARKED) -m tests.faults --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: bench
 bench: setup ## every benchmark, one after the other

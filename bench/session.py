@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def spark_session(memory: str = "6g") -> SparkSession:
-    """The session that is there already (in tests), or a quiet one on all cores."""
+def spark_session(memory: str = "6g", options: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that is there already (in tests), or a quiet one on all cores, with options of its own."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -31,4 +32,6 @@ def spark_session(memory: str = "6g") -> SparkSession:
         .config("spark.ui.retainedStages", "100000")
         .config("spark.ui.retainedJobs", "100000")
     )
+    for name, value in (options or {}).items():
+        builder = builder.config(name, value)
     return builder.getOrCreate()

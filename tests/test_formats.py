@@ -85,7 +85,7 @@ def read_layout(path: Path, expected: Any, folder: Path) -> Any:
     shutil.copy(path, folder / f"_layout-00000001-{'0' * 32}.json")
     spec = load_layout(locate(folder))
     assert spec is not None
-    return json.loads(json.dumps(asdict(spec)))
+    return {name: value for name, value in json.loads(json.dumps(asdict(spec))).items() if name != "source"}
 
 
 def read_features(path: Path, expected: Any, folder: Path) -> Any:
@@ -115,8 +115,11 @@ def read_estimates(path: Path, expected: Any, folder: Path) -> Any:
 
 
 def read_index(path: Path, expected: Any, folder: Path) -> Any:
-    file, keys = open_index_file(locate(path))
+    named = {} if "name" not in expected else {"name": expected["name"]}
+    file, keys = open_index_file(locate(shutil.copy(path, folder / expected.get("name", path.name))))
+    assert file.checked == bool(named), "since format 2 the name says what is in the file"
     return {
+        **named,
         "columns": {name: str(type) for name, type in file.columns.items()},
         "partition_columns": sorted(file.partition_columns),
         "layout_columns": sorted(file.layout_columns),
@@ -155,7 +158,7 @@ READERS: dict[str, Callable[[Path, Any, Path], Any]] = {
 def metadata(path: Path) -> dict[str, Any]:
     """What an index file says of itself."""
     found = {key.decode(): value.decode() for key, value in pq.read_metadata(path).metadata.items()}
-    plain = ("sidestep.format", "sidestep.writer")
+    plain = ("sidestep.format", "sidestep.writer", "sidestep.digests", "sidestep.nonce")
     return {key: found[key] if key in plain else json.loads(found[key]) for key in found if key.startswith("sidestep.")}
 
 

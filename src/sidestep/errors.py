@@ -19,6 +19,10 @@ class DamagedFile(SidestepError):
     """A data file is not readable as Parquet."""
 
 
+class Unreachable(SidestepError, OSError):
+    """A file or folder is there, but the system does not let it be looked at, listed or deleted."""
+
+
 class SidestepWarning(UserWarning):
     """Something was left out (an index file, a column), so less may be skipped; results stay right."""
 
@@ -29,6 +33,10 @@ class Conflict(SidestepError):
 
 class UnusableIndexFile(SidestepError):
     """An index file that has to be left out; the message says why."""
+
+
+class DamagedContent(SidestepError):
+    """A file of sidestep's own does not hold what it was written with; the message says why."""
 
 
 class NewerFormat(SidestepError):

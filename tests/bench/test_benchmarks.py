@@ -14,6 +14,10 @@ SMOKE = {
         {"median_ms", "bytes_per_file_column"},
     ),
     "index": (["--sf", "0.001", "--files", "2", "--runs", "1"], {"time_ratio", "size_ratio"}),
+    "soak": (
+        ["--queries", "20", "--threads", "4", "--rows", "400"],
+        {"queries", "memory_growth_pct", "rule_ms", "wrong", "jvm_mb", "python_mb"},
+    ),
     "synopses": (
         [
             *("--sf", "0.001", "--files", "1", "--tables", "orders", "--tpch-queries", "2", "--runs", "1"),
@@ -40,3 +44,4 @@ def test_a_benchmark_ends_with_its_figures(spark, tmp_path, capsys, name):
     assert main([name, *arguments, "--data", str(tmp_path)]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert keys <= last.keys()
+    assert not last.get("wrong")

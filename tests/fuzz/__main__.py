@@ -8,29 +8,34 @@ import logging
 import os
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import sidestep
 from tests.fuzz.run import CASES, Case, fuzz, replay
+from tests.fuzz.undo import UNDO
+from tests.fuzz.world import THEMES
 
 
 def _session() -> SparkSession:
-    """Two cores, two partitions: what takes time is planning, not data."""
+    """One task at a time: what takes time is planning, not data."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options = {
-        "spark.driver.memory": "3g",
+        "spark.driver.memory": "2g",
+        # Short-lived code: the second compiler costs more than it gains.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "FATAL",
-        "spark.default.parallelism": "2",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "1",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
         "spark.sql.session.timeZone": "UTC",
     }
-    builder = SparkSession.builder.master("local[2]").appName("sidestep-fuzz")
+    builder = SparkSession.builder.master("local[1]").appName("sidestep-fuzz")
     for name, value in options.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -42,11 +47,15 @@ def main() -> int:
     parser.add_argument("--worlds", type=int, help="or how many worlds to try at most")
     parser.add_argument("--seed", type=int, default=1, help="where chance begins (1)")
     parser.add_argument("--replay", type=Path, help="run one case again, and do nothing else")
+    parser.add_argument("--most", type=int, help="stop after so many differences")
+    parser.add_argument("--theme", action="append", choices=sorted(set(THEMES)), help="worlds of this theme alone")
+    parser.add_argument("--undo", choices=sorted(UNDO), help="make a mistake again that was mended, and find it")
     parser.add_argument("--keep", type=Path, default=CASES, help="where cases are written (tests/fixtures/fuzz)")
     options = parser.parse_args()
+    undone = nullcontext() if options.undo is None else UNDO[options.undo]()
     for noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # many random queries are none, and Spark says so at length
-    with tempfile.TemporaryDirectory() as folder, _session() as spark, sidestep.enable(spark):
+    with undone, tempfile.TemporaryDirectory() as folder, _session() as spark, sidestep.enable(spark):
         if options.replay is not None:
             outcome = replay(spark, Case.load(options.replay), Path(folder))
             print(outcome.difference or "no difference")
@@ -57,7 +66,9 @@ def main() -> int:
             seed=options.seed,
             seconds=options.seconds,
             worlds=options.worlds,
-            keep=options.keep,
+            keep=options.keep if options.undo is None else None,
+            most=1 if options.undo is not None else options.most,
+            themes=tuple(options.theme or THEMES),
             say=lambda text: print(text, file=sys.stderr, flush=True),
         )
     print(json.dumps(tally.to_dict()))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tests.fuzz.choices import Choices
-from tests.fuzz.world import GREATEST, NESTED, NUMBERS, WorldSpec, literal
+from tests.fuzz.values import EDGES, GREATEST, INTERVAL, NESTED, NUMBERS, literal, quoted
+from tests.fuzz.world import TableSpec, WorldSpec
+
+T = TypeVar("T")
 
 JOINS = (
     "INNER",
     "INNER",
+    "INNER",
+    "LEFT OUTER",
     "LEFT OUTER",
     "RIGHT OUTER",
     "FULL OUTER",
@@ -18,6 +26,9 @@ JOINS = (
     "CROSS",
 )
 ONE_SIDED = ("LEFT SEMI", "LEFT ANTI")
+WHOLE = ("int", "bigint")
+COMMON = ("int", "bigint", "string", "double", "date", "decimal(9,2)", "smallint", "tinyint", "boolean", EDGES)
+"""Types whose constants and comparisons DuckDB has as Spark does."""
 
 
 @dataclass(frozen=True)
@@ -36,45 +47,104 @@ class Grammar:
         self.names = 0
         self.shared: list[tuple[str, Relation]] = []
         """Common table expressions so far, to be used again."""
+        self.operators: Counter[str] = Counter()
+        """What the query is made of."""
+        self.common = True
+        """Whether it says the same to DuckDB, as far as that is known."""
+        self.plain = choices.happens(0.35)
+        """Whether it is kept to what DuckDB knows, where there is a choice."""
 
     def query(self) -> str:
-        relation = self.relation(self.choices.below(4))
+        relation = self.whole()
         if not self.shared:
             return relation.sql
         tables = ", ".join(f"{name} AS ({shared.sql})" for name, shared in self.shared)
         return f"WITH {tables} {relation.sql}"
 
+    def whole(self) -> Relation:
+        """The query without its common table expressions, of a kind that suits what the world is about."""
+        match self.world.theme:
+            case "correlated" if self.choices.happens(0.9):
+                return self.correlated()
+            case "moments" if self.choices.happens(0.85):
+                return self.joined()
+            case "flips" | "drift" | "functions" if self.choices.happens(0.9):
+                return self.base(filtered=1.0)
+        return self.relation(self.choices.below(4))
+
+    def correlated(self) -> Relation:
+        """A subquery that gives the outer row's own columns, and a condition on what it gives."""
+        outer, inner = self.base(filtered=0.2), self.base(filtered=0.5)
+        if self.choices.happens(0.2):
+            outer = self.relation_of(outer, 1)
+        if self.choices.happens(0.6):
+            return self.own_column(outer, inner)
+        made = self.choices.among((self.scalar, self.lateral, self.scalar))(outer, inner)
+        if self.choices.happens(0.3):
+            return Relation(f"SELECT * FROM ({made.sql}) WHERE {self.condition(made.columns)}", made.columns)
+        return made
+
+    def own_column(self, outer: Relation, inner: Relation) -> Relation:
+        """A column of the outer row by way of a subquery that may be empty: NULL there says nothing of the column."""
+        on = self.on(outer.columns, inner.columns)
+        mine = self.comparable(outer.columns)
+        if on is None or not mine:
+            return outer
+        a, kind = self.choices.among(mine)
+        what = f"{a} + 0" if kind in WHOLE and self.choices.happens(0.2) else a
+        new = self.name()
+        either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.15) else ""
+        if self.choices.happens(0.3):
+            side = f"LEFT JOIN LATERAL (SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}) ON TRUE"
+            text = f"SELECT * FROM ({outer.sql}) {side} WHERE {new} IS NULL{either}"
+            return self.note("lateral left join", Relation(text, {**outer.columns, new: kind}))
+        value = f"(SELECT {what} FROM ({inner.sql}) WHERE {on} LIMIT 1)"
+        text = f"SELECT * FROM ({outer.sql}) WHERE {value} IS NULL{either}"
+        return self.note("scalar subquery of outer columns", Relation(text, outer.columns))
+
+    def joined(self) -> Relation:
+        """A join of which one side is filtered: what the filter leaves there decides what is read here."""
+        names = list(self.world.tables)
+        left, right = self.base(names[0], 0.2), self.base(names[-1], 0.95)
+        if self.choices.happens(0.5):
+            left, right = right, left
+        return self.join(left, right)
+
     def name(self) -> str:
         self.names += 1
         return f"x{self.names}"
 
+    def note(self, operator: str, relation: Relation, common: bool = True) -> Relation:
+        self.operators[operator] += 1
+        self.common = self.common and common
+        return relation
+
+    def pick(self, common: Sequence[T], spark: Sequence[T] = ()) -> T:
+        """One of several forms; with one of the latter, the query is in Spark's dialect alone."""
+        number = self.choices.below(len(common) + (0 if self.plain and common else len(spark)))
+        if number < len(common):
+            return common[number]
+        self.common = False
+        return spark[number - len(common)]
+
     # ---- conditions
 
-    def comparable(self, columns: dict[str, str]) -> list[tuple[str, str]]:
+    def comparable(self, columns: Mapping[str, str]) -> list[tuple[str, str]]:
         return [(name, kind) for name, kind in columns.items() if kind not in NESTED]
 
     def condition(self, columns: dict[str, str], depth: int = 1) -> str:
         """A condition on columns; not always one that a synopsis can judge."""
         kinds = self.comparable(columns)
+        if self.plain:
+            kinds = [(name, kind) for name, kind in kinds if kind in COMMON] or kinds
         if not kinds:
             return "TRUE"
-        if depth and self.choices.happens(0.3):
+        if depth and self.choices.happens(0.25):
             return self.connected(columns, depth)
-        features = [text for text in self.texts() if self.speaks_of(text, columns)]
-        if features and self.choices.happens(0.5):
-            return self.choices.among(features)
         nested = [(name, kind) for name, kind in columns.items() if kind in NESTED]
-        if nested and self.choices.happens(0.3):
+        if nested and not self.plain and self.choices.happens(0.3):
             return self.of_nested(*self.choices.among(nested))
-        name, kind = self.choices.among(kinds)
-        return self.atom(name, kind, columns)
-
-    def texts(self) -> list[str]:
-        return [text for table in self.world.tables.values() for text in table.features]
-
-    def speaks_of(self, text: str, columns: dict[str, str]) -> bool:
-        """Whether a feature is about columns that are there under the names of their table."""
-        return any(name in text for name in columns if name.startswith("t"))
+        return self.atom(*self.choices.among(kinds), columns)
 
     def connected(self, columns: dict[str, str], depth: int) -> str:
         one, other = (self.condition(columns, depth - 1) for _ in range(2))
@@ -82,21 +152,32 @@ class Grammar:
             (f"({one} AND {other})", f"({one} OR {other})", f"NOT ({one})", f"({one}) <=> ({other})")
         )
 
-    def atom(self, name: str, kind: str, columns: dict[str, str]) -> str:
+    def atom(self, name: str, kind: str, columns: Mapping[str, str]) -> str:
         number = self.choices.below(GREATEST + 1)
         text = literal(kind, number)
         more = literal(kind, min(GREATEST, number + self.choices.below(9)))
+        if self.choices.happens(0.5):
+            # What an index speaks of: half of all conditions.
+            made = self.pick(
+                (
+                    f"{name} = {text}",
+                    f"{name} < {text}",
+                    f"{name} >= {text}",
+                    f"{name} BETWEEN {text} AND {more}",
+                    f"{name} IN ({text}, {more})",
+                    f"{name} IS NULL",
+                )
+            )
+            self.common = self.common and kind in COMMON
+            return made
         alike = [other for other, type in columns.items() if type == kind and other != name] or [name]
-        forms = [
-            f"{name} = {text}",
-            f"{name} < {text}",
-            f"{name} >= {text}",
-            f"{name} BETWEEN {text} AND {more}",
-            f"{name} IN ({text}, {more}, {literal(kind, (number * 7) % GREATEST)})",
+        common = [
             f"{name} IS NULL",
             f"{name} IS NOT NULL",
             f"{name} <> {text}",
             f"{name} NOT IN ({text}, {more})",
+            f"{name} IN ({text}, NULL, {more})",
+            f"{name} NOT IN ({text}, NULL)",
             f"{name} <=> {text}",
             f"{name} = {self.choices.among(alike)}",
             f"{name} <= {self.choices.among(alike)}",
@@ -104,26 +185,49 @@ class Grammar:
             f"nullif({name}, {text}) IS NULL",
             f"CASE WHEN {name} > {text} THEN {name} IS NULL ELSE {name} = {more} END",
             f"({name} = {text}) IS NOT TRUE",
+            f"NOT ({name} < {text} OR {name} IS NULL)",
         ]
+        spark: list[str] = [f"hash({name}) % 2 = 0", f"if({name} IS NULL, TRUE, {name} < {text})"]
         if kind == "string":
-            forms += [f"{name} LIKE 'k%'", f"{name} LIKE '%1_'", f"startswith({name}, 'p')", f"upper({name}) > 'K'"]
+            common += [f"{name} LIKE 'k%'", f"{name} LIKE '%1_'", f"{name} LIKE 'p%1'", f"{name} NOT LIKE '%0%'"]
+            spark += [
+                f"startswith({name}, 'p')",
+                f"upper({name}) > 'K'",
+                f"{name} RLIKE '^k0'",
+                f"{name} LIKE 'k\\\\'%'",
+            ]
+            spark += [f"{name} LIKE ANY ('k%', '%2')", f"length({name}) < 4", f"substring({name}, 1, 1) = 'k'"]
+            spark += [f"{name} COLLATE UTF8_LCASE = 'K005'", f"contains({name}, '01')", f"endswith({name}, '7')"]
         if kind in NUMBERS:
-            forms += [
+            common += [f"-{name} > -{number}", f"abs({name}) = {number}"]
+            spark += [
                 f"{name} + 1 = {number}",
                 f"CAST({name} AS DOUBLE) < {number}",
-                f"-{name} > -{number}",
                 f"CAST({name} AS STRING) = '{number}'",
                 f"{name} % 3 = 1",
-                f"abs({name}) = {number}",
+                f"CAST({name} AS DECIMAL(12, 3)) >= {number}.5",
+                f"{name} = '{number}'",
+                f"{name} < {number}.5",
+                f"CAST({name} AS BIGINT) IN ({number}, {number + 2})",
+                f"try_cast({name} AS TINYINT) = {number}",
             ]
         if kind in ("date", "timestamp", "timestamp_ntz"):
-            forms += [
+            spark += [
                 f"dayofweek({name}) = {1 + number % 7}",
                 f"CAST({name} AS DATE) = {literal('date', number)}",
+                f"{name} > {literal('timestamp', number)}",
+                f"{name} = '2020-01-{1 + number % 28:02d}'",
                 f"year({name}) = 2020",
                 f"date_trunc('MONTH', {name}) = TIMESTAMP '2020-01-01'",
+                f"CAST({name} AS STRING) < '2020-01-2'",
             ]
-        return self.choices.among(forms)
+        made = self.pick(common, spark)
+        self.common = self.common and kind in COMMON
+        return made
+
+    def null_or_atom(self, name: str, kind: str, columns: Mapping[str, str]) -> str:
+        """Of what an outer or lateral join gives, NULL is asked for most."""
+        return f"{name} IS NULL" if self.choices.below(2) == 0 else self.atom(name, kind, columns)
 
     def of_nested(self, name: str, kind: str) -> str:
         number = self.choices.below(GREATEST + 1)
@@ -133,104 +237,119 @@ class Grammar:
                 f"{name}.b IS NULL",
                 f"CAST({name} AS STRING) LIKE '%s1%'",
                 f"{name} IS NULL",
+                f"{name} = named_struct('a', {number}, 'b', 's1')",
+                f"{name}.a BETWEEN {number} AND {number + 3}",
             ]
         elif kind.startswith("array"):
-            forms = [f"array_contains({name}, {number})", f"size({name}) > 2", f"CAST({name} AS STRING) LIKE '[0%'"]
+            forms = [
+                f"array_contains({name}, {number})",
+                f"size({name}) > 2",
+                f"CAST({name} AS STRING) LIKE '[0%'",
+                f"exists({name}, e -> e = {number})",
+                f"forall({name}, e -> e < {number})",
+                f"aggregate({name}, 0, (a, e) -> a + e) > {number}",
+                f"size(filter({name}, e -> e > {number})) = 1",
+                f"array_contains(transform({name}, e -> e + 1), {number})",
+                f"try_element_at({name}, 1) = {number}",
+            ]
         else:
-            forms = [f"element_at({name}, 'k1') = {number}", f"size({name}) > 0", f"CAST({name} AS STRING) LIKE '[%'"]
-        return self.choices.among(forms)
+            forms = [
+                f"element_at({name}, 'k1') = {number}",
+                f"{name}['k0'] < {number}",
+                f"size({name}) > 0",
+                f"CAST({name} AS STRING) LIKE '[%'",
+                f"map_contains_key({name}, 'k2')",
+                f"size(map_filter({name}, (k, v) -> v > {number})) = 1",
+            ]
+        return self.pick((), forms)
 
     # ---- relations
 
-    def base(self) -> Relation:
-        table = self.choices.among(list(self.world.tables))
-        own = self.world.tables[table].columns
-        if self.choices.happens(0.3):
-            # By its own names: features are about these, and occurrences of one table look alike.
-            inner = Relation(f"SELECT * FROM {table}", dict(own))
-            where = f" WHERE {self.condition(own)}" if self.choices.happens(0.7) else ""
-            renamed = {self.name(): name for name in own}
-            chosen = ", ".join(f"{name} AS {new}" for new, name in renamed.items())
-            columns = {new: own[name] for new, name in renamed.items()}
-            return Relation(f"SELECT {chosen} FROM ({inner.sql}{where})", columns)
+    def base(self, table: str | None = None, filtered: float = 0.75) -> Relation:
+        """A table; with its own conditions, or with what its features ask."""
+        table = table or self.choices.among(list(self.world.tables))
+        spec = self.world.tables[table]
+        self.common = self.common and _is_common(spec)
+        own = dict(spec.columns)
         renamed = {self.name(): name for name in own}
-        chosen = ", ".join(f"{name} AS {new}" for new, name in renamed.items())
+        chosen = ", ".join(f"{_in_sql(name)} AS {new}" for new, name in renamed.items())
         columns = {new: own[name] for new, name in renamed.items()}
-        where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.6) else ""
-        return Relation(f"SELECT * FROM (SELECT {chosen} FROM {table}){where}", columns)
+        inner = ""
+        if spec.features and self.choices.happens(max(0.6, filtered)):
+            # By the table's own names, which its features are about.
+            inner = f" WHERE {self.pick((), spec.features)}"
+            filtered /= 2
+        where = f" WHERE {self.condition(columns)}" if self.choices.happens(filtered) else ""
+        return self.note("scan", Relation(f"SELECT * FROM (SELECT {chosen} FROM {table}{inner}){where}", columns))
 
     def relation(self, depth: int) -> Relation:
-        if depth <= 0:
-            return self.base()
-        below = self.relation(depth - 1)
-        other = self.choices.below(depth)
-        match self.choices.below(20):
-            case 0 | 1:
-                return Relation(f"SELECT * FROM ({below.sql}) WHERE {self.condition(below.columns, 2)}", below.columns)
-            case 2 | 3 | 4:
-                return self.join(below, self.relation(other))
-            case 5:
-                return self.using(below, self.relation(other))
-            case 6 | 7:
-                return self.exists(below, self.relation(other))
-            case 8 | 9:
-                return self.scalar(below, self.relation(other))
-            case 10 | 11:
-                return self.lateral(below, self.relation(other))
-            case 12:
-                return self.group(below)
-            case 13:
-                return self.combine(below, self.relation(other))
-            case 14:
-                return self.window(below)
-            case 15:
-                return self.limit(below)
-            case 16:
-                return self.twice(below)
-            case 17:
-                return self.pivot(below)
-            case 18:
-                return self.computed(below)
-            case _:
-                return self.unusual(below)
+        return self.relation_of(self.base(), depth)
 
-    def pairs(self, left: dict[str, str], right: dict[str, str]) -> list[tuple[str, str]]:
-        """Columns that can be compared, those of one type first."""
-        same = [(a, b) for a, kind in self.comparable(left) for b, other in self.comparable(right) if kind == other]
-        mixed = [
+    def relation_of(self, below: Relation, depth: int) -> Relation:
+        """That relation under so many operators more."""
+        for level in range(depth):
+            made = self.choices.among(self.forms())
+            below = made(below, self.relation(self.choices.below(level + 1)))
+        return below
+
+    def forms(self) -> Sequence[Callable[[Relation, Relation], Relation]]:
+        """Operators, the frequent ones more than once; those of one input leave the other."""
+        both = (
+            self.filter,
+            *(self.join, self.join, self.join),
+            *(self.exists, self.exists, self.scalar, self.scalar, self.lateral, self.lateral),
+            *(self.group, self.group, self.combine, self.combine),
+            *(self.limit, self.twice, self.computed, self.distinct, self.condition_column),
+        )
+        if self.plain:
+            return both
+        rest = (self.using, self.window, self.pivot, self.unpivot, self.explode, self.values, self.sample, self.ordered)
+        return (*both, *rest)
+
+    def filter(self, below: Relation, other: Relation) -> Relation:
+        text = f"SELECT * FROM ({below.sql}) WHERE {self.condition(below.columns, 2)}"
+        return self.note("filter", Relation(text, below.columns))
+
+    def pairs(self, left: Mapping[str, str], right: Mapping[str, str], mixed: bool = False) -> list[tuple[str, str]]:
+        """Columns that can be compared: of one type, or also of different types of numbers."""
+        return [
             (a, b)
             for a, kind in self.comparable(left)
             for b, other in self.comparable(right)
-            if kind != other and kind in NUMBERS and other in NUMBERS
+            if kind == other or (mixed and kind in NUMBERS and other in NUMBERS)
         ]
-        return same + mixed
 
     def on(self, left: dict[str, str], right: dict[str, str]) -> str | None:
-        pairs = self.pairs(left, right)
+        pairs = self.pairs(left, right) or self.pairs(left, right, mixed=True)
         if not pairs:
             return None
+        if self.choices.happens(0.1):
+            pairs = self.pairs(left, right, mixed=True)
         parts = []
         for number in range(1 + self.choices.happens(0.3)):
             a, b = self.choices.among(pairs)
-            op = self.choices.among(("=", "=", "=", "=", "<=>", "<", ">=") if number else ("=", "=", "=", "<=>"))
-            shift = " + 1" if left[a] in ("int", "bigint") and self.choices.happens(0.1) else ""
+            op = self.choices.among(("=", "=", "=", "=", "<=>", "<", ">=") if number else ("=", "=", "=", "=", "<=>"))
+            shift = " + 1" if left[a] in WHOLE and self.choices.happens(0.1) else ""
             parts.append(f"{a}{shift} {op} {b}")
-        if self.choices.happens(0.3):
+        if self.choices.happens(0.25):
             parts.append(self.condition({**left, **right}))
         return " AND ".join(parts)
 
     def join(self, left: Relation, right: Relation) -> Relation:
-        kind = self.choices.among(JOINS)
+        kind = self.choices.among(tuple(kind for kind in JOINS if not (self.plain and kind in ONE_SIDED)))
         on = self.on(left.columns, right.columns)
         if on is None:
             return left
         columns = left.columns if kind in ONE_SIDED else {**left.columns, **right.columns}
         if kind == "CROSS":
-            return Relation(f"SELECT * FROM ({left.sql}), ({right.sql}) WHERE {on}", columns)
-        return Relation(f"SELECT * FROM ({left.sql}) {kind} JOIN ({right.sql}) ON {on}", columns)
+            text = f"SELECT * FROM ({left.sql}), ({right.sql}) WHERE {on}"
+        else:
+            text = f"SELECT * FROM ({left.sql}) {kind} JOIN ({right.sql}) ON {on}"
+        return self.note(f"{kind.lower()} join", Relation(text, columns), kind not in ONE_SIDED)
 
     def using(self, left: Relation, right: Relation) -> Relation:
-        pairs = [(a, b) for a, b in self.pairs(left.columns, right.columns) if left.columns[a] == right.columns[b]]
+        """A join by the name of a column that both sides have."""
+        pairs = self.pairs(left.columns, right.columns)
         if not pairs:
             return left
         a, b = self.choices.among(pairs)
@@ -242,26 +361,35 @@ class Grammar:
         if kind not in ONE_SIDED:
             rest |= {name: type for name, type in right.columns.items() if name != b}
         first, second = f"SELECT {one} FROM ({left.sql})", f"SELECT {two} FROM ({right.sql})"
-        text = f"SELECT * FROM ({first}) {kind} JOIN ({second}) USING ({new})"
-        return Relation(text, {new: left.columns[a], **rest})
+        natural = self.choices.happens(0.3) and kind not in ONE_SIDED
+        joined = f"NATURAL {kind} JOIN ({second})" if natural else f"{kind} JOIN ({second}) USING ({new})"
+        relation = Relation(f"SELECT * FROM ({first}) {joined}", {new: left.columns[a], **rest})
+        return self.note("natural join" if natural else "join using", relation, common=False)
 
     def exists(self, outer: Relation, inner: Relation) -> Relation:
-        pairs = [(a, b) for a, b in self.pairs(outer.columns, inner.columns) if outer.columns[a] == inner.columns[b]]
+        pairs = self.pairs(outer.columns, inner.columns)
         on = self.on(outer.columns, inner.columns)
         if not pairs or on is None:
             return outer
-        a, b = self.choices.among(pairs)
-        test = self.choices.among(
+        (a, b), (c, d) = self.choices.among(pairs), self.choices.among(pairs)
+        operator, test = self.choices.among(
             (
-                f"EXISTS (SELECT 1 FROM ({inner.sql}) WHERE {on})",
-                f"NOT EXISTS (SELECT 1 FROM ({inner.sql}) WHERE {on})",
-                f"{a} IN (SELECT {b} FROM ({inner.sql}))",
-                f"{a} NOT IN (SELECT {b} FROM ({inner.sql}))",
-                f"{a} IN (SELECT {b} FROM ({inner.sql}) WHERE {on})",
+                ("exists", f"EXISTS (SELECT 1 FROM ({inner.sql}) WHERE {on})"),
+                ("not exists", f"NOT EXISTS (SELECT 1 FROM ({inner.sql}) WHERE {on})"),
+                ("in", f"{a} IN (SELECT {b} FROM ({inner.sql}))"),
+                ("not in", f"{a} NOT IN (SELECT {b} FROM ({inner.sql}))"),
+                ("in", f"{a} IN (SELECT {b} FROM ({inner.sql}) WHERE {on})"),
+                ("not in", f"{a} NOT IN (SELECT {b} FROM ({inner.sql}) WHERE {on})"),
+                ("in", f"({a}, {c}) IN (SELECT {b}, {d} FROM ({inner.sql}))"),
             )
         )
+        if self.choices.happens(0.2):
+            new = self.name()
+            text = f"SELECT *, {test} AS {new} FROM ({outer.sql})"
+            where = f"SELECT * FROM ({text}) WHERE {new}" if self.choices.happens(0.5) else text
+            return self.note(f"{operator} as value", Relation(where, {**outer.columns, new: "boolean"}))
         either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.3) else ""
-        return Relation(f"SELECT * FROM ({outer.sql}) WHERE ({test}{either})", outer.columns)
+        return self.note(operator, Relation(f"SELECT * FROM ({outer.sql}) WHERE ({test}{either})", outer.columns))
 
     def scalar(self, outer: Relation, inner: Relation) -> Relation:
         """A scalar subquery, whose value may be the outer row's own."""
@@ -270,23 +398,34 @@ class Grammar:
         if on is None or not mine or not theirs:
             return outer
         (a, kind), (b, other) = self.choices.among(mine), self.choices.among(theirs)
+        own = (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind)
         value, type = self.choices.among(
             (
+                *([own] * 6 if self.world.theme == "correlated" else [own]),
                 (f"(SELECT max({b}) FROM ({inner.sql}) WHERE {on})", other),
                 (f"(SELECT max({b}) FROM ({inner.sql}))", other),
-                (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind),
                 (f"(SELECT count(*) FROM ({inner.sql}) WHERE {on})", "bigint"),
+                (f"(SELECT coalesce({a}, {a}) FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind),
             )
         )
-        if self.choices.happens(0.5):
+        operator = (
+            "scalar subquery of outer columns"
+            if f"max({b})" not in value and "count" not in value
+            else "scalar subquery"
+        )
+        if self.choices.happens(0.6):
             number = literal(type, self.choices.below(GREATEST))
-            test = self.choices.among(
-                (f"{value} = {number}", f"{value} IS NULL", f"{value} > {number}", f"{value} IS NOT NULL")
-            )
+            tests = (f"{value} IS NULL", f"{value} IS NULL", f"{value} = {number}", f"{value} > {number}")
+            test = self.choices.among((*tests, f"{value} IS NOT NULL"))
+            self.common = self.common and type in COMMON
             either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.3) else ""
-            return Relation(f"SELECT * FROM ({outer.sql}) WHERE {test}{either}", outer.columns)
+            return self.note(operator, Relation(f"SELECT * FROM ({outer.sql}) WHERE {test}{either}", outer.columns))
         new = self.name()
-        return Relation(f"SELECT *, {value} AS {new} FROM ({outer.sql})", {**outer.columns, new: type})
+        columns = {**outer.columns, new: type}
+        text = f"SELECT *, {value} AS {new} FROM ({outer.sql})"
+        if self.choices.happens(0.4):
+            text = f"SELECT * FROM ({text}) WHERE {self.null_or_atom(new, type, columns)}"
+        return self.note(operator, Relation(text, columns))
 
     def lateral(self, outer: Relation, inner: Relation) -> Relation:
         """A lateral join; what it gives may be columns of either side, or computed of both."""
@@ -297,19 +436,21 @@ class Grammar:
         (a, kind), (b, other) = self.choices.among(mine), self.choices.among(theirs)
         new = self.name()
         what, type = self.choices.among(((a, kind), (b, other), (f"coalesce({a}, {a})", kind), (f"max({b})", other)))
-        if kind in ("int", "bigint") and self.choices.happens(0.3):
+        if kind in WHOLE and self.choices.happens(0.3):
             what, type = f"{a} + 0", kind
         join = self.choices.among(("LEFT JOIN", "JOIN", "LEFT JOIN"))
         limit = " LIMIT 1" if what in (a, f"{a} + 0") and self.choices.happens(0.3) else ""
         side = f"SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}{limit}"
         text = f"SELECT * FROM ({outer.sql}) {join} LATERAL ({side}) ON TRUE"
         columns = {**outer.columns, new: type}
-        where = f" WHERE {self.atom(new, type, columns)}" if self.choices.happens(0.6) else ""
-        if where and self.choices.happens(0.3):
-            where += f" OR {self.condition(outer.columns)}"
-        return Relation(text + where, columns)
+        where = ""
+        if self.choices.happens(0.7):
+            where = f" WHERE {self.null_or_atom(new, type, columns)}"
+            if self.choices.happens(0.3):
+                where += f" OR {self.condition(outer.columns)}"
+        return self.note(f"lateral {join.lower()}", Relation(text + where, columns))
 
-    def group(self, below: Relation) -> Relation:
+    def group(self, below: Relation, other: Relation) -> Relation:
         plain = self.comparable(below.columns)
         if not plain:
             return below
@@ -317,20 +458,41 @@ class Grammar:
         measure, kind = self.choices.among(plain)
         new = self.name()
         value, type = self.choices.among(
-            ((f"max({measure})", kind), ("count(*)", "bigint"), (f"count(DISTINCT {measure})", "bigint"))
+            (
+                (f"max({measure})", kind),
+                ("count(*)", "bigint"),
+                (f"count(DISTINCT {measure})", "bigint"),
+                (f"count({measure}) FILTER (WHERE {self.condition(below.columns, 0)})", "bigint"),
+                (f"min({measure})", kind),
+            )
         )
         columns = {**{key: below.columns[key] for key in keys}, new: type}
         listed = ", ".join(keys)
-        by = self.choices.among(
-            (listed, listed, f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ())")
+        operator, by = self.choices.among(
+            (
+                ("group by", listed),
+                ("group by", listed),
+                ("rollup", f"ROLLUP ({listed})"),
+                ("cube", f"CUBE ({listed})"),
+                ("grouping sets", f"GROUPING SETS (({listed}), ())"),
+            )
         )
-        having = f" HAVING {value} IS NOT NULL" if self.choices.happens(0.2) else ""
         if self.choices.happens(0.15):
-            return Relation(f"SELECT {value} AS {new} FROM ({below.sql})", {new: type})
-        return Relation(f"SELECT {listed}, {value} AS {new} FROM ({below.sql}) GROUP BY {by}{having}", columns)
+            return self.note("global aggregate", Relation(f"SELECT {value} AS {new} FROM ({below.sql})", {new: type}))
+        having = ""
+        if self.choices.happens(0.4):
+            tests = [
+                f"{value} IS NOT NULL",
+                "count(*) > 1",
+                self.atom(keys[0], columns[keys[0]], {keys[0]: columns[keys[0]]}),
+            ]
+            having = f" HAVING {self.choices.among(tests)}"
+            self.operators["having"] += 1
+        text = f"SELECT {listed}, {value} AS {new} FROM ({below.sql}) GROUP BY {by}{having}"
+        return self.note(operator, Relation(text, columns))
 
     def combine(self, left: Relation, right: Relation) -> Relation:
-        pairs = [(a, b) for a, b in self.pairs(left.columns, right.columns) if left.columns[a] == right.columns[b]]
+        pairs = self.pairs(left.columns, right.columns)
         if not pairs:
             return left
         chosen = list(dict.fromkeys(self.choices.among(pairs) for _ in range(2)))
@@ -340,26 +502,31 @@ class Grammar:
             ", ".join(f"{pair[side]} AS {name}" for pair, name in zip(chosen, new, strict=True)) for side in (0, 1)
         )
         columns = {name: left.columns[a] for name, (a, _) in zip(new, chosen, strict=True)}
-        where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.5) else ""
-        return Relation(
-            f"SELECT * FROM (SELECT {one} FROM ({left.sql}) {word} SELECT {two} FROM ({right.sql})){where}", columns
-        )
+        where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.6) else ""
+        text = f"SELECT * FROM (SELECT {one} FROM ({left.sql}) {word} SELECT {two} FROM ({right.sql})){where}"
+        return self.note(word.lower(), Relation(text, columns))
 
-    def window(self, below: Relation) -> Relation:
+    def window(self, below: Relation, other: Relation) -> Relation:
         plain = [name for name, _ in self.comparable(below.columns)]
         if not plain:
             return below
         column, new = self.choices.among(plain), self.name()
-        function = self.choices.among(("rank()", f"max({column})", "count(*)", f"lag({column})"))
-        type = "int" if function == "rank()" else "bigint" if function == "count(*)" else below.columns[column]
-        over = f"PARTITION BY {self.choices.among(plain)} ORDER BY {', '.join(plain)}"
+        function = self.choices.among(("rank()", f"max({column})", "count(*)", f"lag({column})", "row_number()"))
+        ranks = function in ("rank()", "row_number()")
+        type = "int" if ranks else "bigint" if function == "count(*)" else below.columns[column]
+        by = f"PARTITION BY {self.choices.among(plain)} " if self.choices.happens(0.8) else ""
+        # Rows that tie in all of these columns are alike: which of them comes first does not matter.
+        over = f"{by}ORDER BY {', '.join(plain)}"
+        if any(kind in NESTED for kind in below.columns.values()) and function in ("row_number()", f"lag({column})"):
+            function, type, ranks = "rank()", "int", True
         columns = {**below.columns, new: type}
-        where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.5) else ""
-        return Relation(
-            f"SELECT * FROM (SELECT *, {function} OVER ({over}) AS {new} FROM ({below.sql})){where}", columns
-        )
+        text = f"SELECT *, {function} OVER ({over}) AS {new} FROM ({below.sql})"
+        if ranks and self.choices.happens(0.3):
+            return self.note("qualify", Relation(f"SELECT * FROM ({text}) WHERE {new} <= 2", columns), common=False)
+        where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.6) else ""
+        return self.note("window", Relation(f"SELECT * FROM ({text}){where}", columns), common=False)
 
-    def limit(self, below: Relation) -> Relation:
+    def limit(self, below: Relation, other: Relation) -> Relation:
         """The first rows in an order of all columns: which rows these are is decided by their values alone."""
         plain = [name for name, _ in self.comparable(below.columns)]
         if not plain:
@@ -367,11 +534,12 @@ class Grammar:
         kept = {name: below.columns[name] for name in plain}
         offset = f" OFFSET {self.choices.below(3)}" if self.choices.happens(0.2) else ""
         listed = ", ".join(plain)
-        text = f"SELECT {listed} FROM ({below.sql}) ORDER BY {listed} LIMIT {self.choices.between(1, 30)}"
-        where = f" WHERE {self.condition(kept)}" if self.choices.happens(0.5) else ""
-        return Relation(f"SELECT * FROM ({text}{offset}){where}", kept)
+        order = ", ".join(f"{name} {self.choices.among(('', '', 'DESC', 'NULLS LAST'))}" for name in plain)
+        text = f"SELECT {listed} FROM ({below.sql}) ORDER BY {order} LIMIT {self.choices.between(1, 30)}"
+        where = f" WHERE {self.condition(kept)}" if self.choices.happens(0.6) else ""
+        return self.note("limit", Relation(f"SELECT * FROM ({text}{offset}){where}", kept))
 
-    def twice(self, below: Relation) -> Relation:
+    def twice(self, below: Relation, other: Relation) -> Relation:
         """A common table expression that is used at two places, filtered differently at each."""
         name = f"cte{len(self.shared)}"
         self.shared.append((name, below))
@@ -382,9 +550,10 @@ class Grammar:
             columns = {new: kind for new, (_, kind) in renamed.items()}
             where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.7) else ""
             sides.append(Relation(f"SELECT * FROM (SELECT {chosen} FROM {name}){where}", columns))
-        return self.join(*sides) if self.choices.happens(0.6) else self.combine(*sides)
+        made = self.join(*sides) if self.choices.happens(0.6) else self.combine(*sides)
+        return self.note("with, used twice", made)
 
-    def pivot(self, below: Relation) -> Relation:
+    def pivot(self, below: Relation, other: Relation) -> Relation:
         plain = self.comparable(below.columns)
         keys = [(name, kind) for name, kind in plain if kind in ("int", "string", "bigint")]
         if len(plain) < 2 or not keys:
@@ -392,17 +561,33 @@ class Grammar:
         key, kind = self.choices.among(keys)
         rest = [(name, type) for name, type in plain if name != key]
         (group, group_type), (measure, type) = self.choices.among(rest), self.choices.among(rest)
-        values = [self.choices.below(GREATEST) for _ in range(2)]
-        if values[0] == values[1]:
-            values = values[:1]
+        values = list(dict.fromkeys(self.choices.below(GREATEST) for _ in range(2)))
         new = [self.name() for _ in values]
         listed = ", ".join(f"{literal(kind, number)} AS {name}" for number, name in zip(values, new, strict=True))
         inner = f"SELECT {group} AS g, {key} AS k, {measure} AS m FROM ({below.sql})"
         label = self.name()
         text = f"SELECT g AS {label}, {', '.join(new)} FROM ({inner}) PIVOT (max(m) FOR k IN ({listed}))"
-        return Relation(text, {label: group_type, **dict.fromkeys(new, type)})
+        relation = Relation(text, {label: group_type, **dict.fromkeys(new, type)})
+        return self.note("pivot", relation, common=False)
 
-    def computed(self, below: Relation) -> Relation:
+    def unpivot(self, below: Relation, other: Relation) -> Relation:
+        by_kind: dict[str, list[str]] = {}
+        for name, kind in self.comparable(below.columns):
+            by_kind.setdefault(kind, []).append(name)
+        several = [kind for kind, names in by_kind.items() if len(names) > 1]
+        if not several:
+            return below
+        kind = self.choices.among(several)
+        names = by_kind[kind][:3]
+        label, value = self.name(), self.name()
+        nulls = self.choices.among(("", "INCLUDE NULLS "))
+        text = f"SELECT * FROM ({below.sql}) UNPIVOT {nulls}({value} FOR {label} IN ({', '.join(names)}))"
+        rest = {name: type for name, type in below.columns.items() if name not in names}
+        columns = {**rest, label: "string", value: kind}
+        where = f" WHERE {self.atom(value, kind, columns)}" if self.choices.happens(0.7) else ""
+        return self.note("unpivot", Relation(f"SELECT * FROM ({text}){where}", columns), common=False)
+
+    def computed(self, below: Relation, other: Relation) -> Relation:
         """Columns renamed, computed and cast, with a condition on what came of it."""
         plain = self.comparable(below.columns)
         if not plain:
@@ -414,37 +599,69 @@ class Grammar:
             (f"coalesce({a}, {literal(kind, 5)})", kind),
             (f"CASE WHEN {a} IS NULL THEN {literal(kind, 3)} ELSE {a} END", kind),
         ]
-        if kind in ("int", "bigint"):
+        if kind in WHOLE:
             forms += [(f"{a} + 1", kind), (f"-{a}", kind), (f"CAST({a} AS BIGINT)", "bigint"), (f"{a} * 2", kind)]
         what, type = self.choices.among(forms)
+        self.common = self.common and kind in COMMON
         columns = {**below.columns, new: type}
-        return Relation(
-            f"SELECT * FROM (SELECT *, {what} AS {new} FROM ({below.sql})) WHERE {self.atom(new, type, columns)}",
-            columns,
-        )
+        inner = f"SELECT *, {what} AS {new} FROM ({below.sql})"
+        text = f"SELECT * FROM ({inner}) WHERE {self.atom(new, type, columns)}"
+        return self.note("computed column", Relation(text, columns))
 
-    def unusual(self, below: Relation) -> Relation:
-        plain = self.comparable(below.columns)
+    def distinct(self, below: Relation, other: Relation) -> Relation:
+        plain = dict(self.comparable(below.columns))
+        if not plain:
+            return below
+        return self.note("distinct", Relation(f"SELECT DISTINCT {', '.join(plain)} FROM ({below.sql})", plain))
+
+    def explode(self, below: Relation, other: Relation) -> Relation:
+        new, number = self.name(), self.choices.below(GREATEST)
+        arrays = [name for name, kind in below.columns.items() if kind == "array<int>"]
+        what = self.choices.among([f"array({number}, {number + 1})", *arrays])
+        outer = self.choices.among(("", "OUTER "))
+        text = f"SELECT * FROM ({below.sql}) LATERAL VIEW {outer}explode({what}) AS {new}"
+        columns = {**below.columns, new: "int"}
+        relation = Relation(f"{text} WHERE {self.condition(columns)}", columns)
+        return self.note("lateral view", relation, common=False)
+
+    def values(self, below: Relation, other: Relation) -> Relation:
+        new, number = self.name(), self.choices.below(GREATEST)
+        inline = Relation(f"SELECT * FROM VALUES ({number}), (NULL), (7) AS v({new})", {new: "int"})
+        return self.note("values", self.join(below, inline), common=False)
+
+    def sample(self, below: Relation, other: Relation) -> Relation:
+        """All of it: a smaller sample depends on how rows are divided among tasks."""
+        text = f"SELECT * FROM ({below.sql}) TABLESAMPLE (100 PERCENT) REPEATABLE (7)"
+        return self.note("tablesample", Relation(text, below.columns), common=False)
+
+    def condition_column(self, below: Relation, other: Relation) -> Relation:
+        """A condition that is a column first."""
         new = self.name()
-        numbers = self.choices.below(GREATEST)
-        match self.choices.below(5):
-            case 0:
-                return Relation(
-                    f"SELECT DISTINCT {', '.join(name for name, _ in plain) or '1 AS one'} FROM ({below.sql})",
-                    dict(plain),
-                )
-            case 1:
-                text = f"SELECT * FROM ({below.sql}) LATERAL VIEW explode(array({numbers}, {numbers + 1})) AS {new}"
-                columns = {**below.columns, new: "int"}
-                return Relation(f"{text} WHERE {self.condition(columns)}", columns)
-            case 2:
-                values = Relation(f"SELECT * FROM VALUES ({numbers}), (NULL), (7) AS v({new})", {new: "int"})
-                return self.join(below, values)
-            case 3:
-                return Relation(f"SELECT * FROM ({below.sql}) TABLESAMPLE (100 PERCENT)", below.columns)
-            case _:
-                condition = self.condition(below.columns)
-                return Relation(
-                    f"SELECT * FROM (SELECT *, {condition} AS {new} FROM ({below.sql})) WHERE {new}",
-                    {**below.columns, new: "boolean"},
-                )
+        inner = f"SELECT *, {self.condition(below.columns)} AS {new} FROM ({below.sql})"
+        test = self.choices.among((new, f"NOT {new}", f"{new} IS NULL"))
+        columns = {**below.columns, new: "boolean"}
+        return self.note("condition as column", Relation(f"SELECT * FROM ({inner}) WHERE {test}", columns))
+
+    def ordered(self, below: Relation, other: Relation) -> Relation:
+        """Rows in some order, or divided among tasks in some way."""
+        plain = [name for name, _ in self.comparable(below.columns)]
+        if not plain:
+            return below
+        a = self.choices.among(plain)
+        how = self.choices.among((f"SORT BY {a}", f"DISTRIBUTE BY {a}", f"CLUSTER BY {a}", f"ORDER BY {a}"))
+        text = f"SELECT * FROM (SELECT * FROM ({below.sql}) {how})"
+        where = f" WHERE {self.condition(below.columns)}"
+        return self.note("order", Relation(text + where, below.columns), common=False)
+
+
+def _in_sql(name: str) -> str:
+    return quoted(name) if "`" not in name else "`" + name.replace("`", "``") + "`"
+
+
+def _is_common(table: TableSpec) -> bool:
+    """Whether DuckDB reads a table's files as Spark does, and gives its values in the same form."""
+    if any(kind in NESTED or kind == INTERVAL for kind in table.columns.values()):
+        return False
+    if any(kind.startswith(("char", "string collate")) for kind in table.declared.values()):
+        return False
+    return not any("use_deprecated_int96_timestamps" in way for way in table.written)

@@ -1,57 +1,192 @@
-"""What must be so, whatever is skipped: the same rows as without sidestep, also if all that was skipped is gone."""
+"""What must be so, whatever is skipped: the same rows as Spark alone gives, as DuckDB gives, and as are left without
+what was skipped."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import sidestep
-from sidestep.spark.relation import from_snapshot
-from sidestep.spark.rule.session import state_of
-from sidestep.store import read_snapshot
-from tests.fuzz.world import WorldSpec, register
-from tests.spark.tables import changed_settings, data_files, switched_off, with_only
+from sidestep.prune import Query
+from sidestep.spark.rule.planner import PlannedQuery
+from sidestep.spark.rule.session import Enabled, state_of
+from tests.fuzz.world import WorldSpec
+from tests.spark.tables import changed_settings, switched_off
+
+REFUSALS = (PySparkException, Py4JJavaError)
+"""How Spark says that a query is none, or that it fails."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a query: a difference in words, or none; and how much was skipped."""
+    """What came of a case: a difference in words, or none; and how much was skipped."""
 
     difference: str = ""
     invalid: bool = False
     """Spark itself refuses the query, or fails on it."""
     skipped: int = 0
-    """Files that no scan of their table read."""
+    """Files that some scan left out on the word of an index."""
+    blocks: int = 0
+    """Row groups that were left out of files that are read."""
+    induced: bool = False
+    """Whether something was left out because of what another table holds."""
     rows: int = 0
+    oracles: tuple[str, ...] = ()
+    """What the rows were held against."""
 
 
-def check(
-    spark: SparkSession, world: WorldSpec, root: Path, query: str, settings: Mapping[str, str], copy: Path
+@dataclass(frozen=True)
+class Asked:
+    """A query to a world in a session, with all that is needed to ask it."""
+
+    spark: SparkSession
+    world: WorldSpec
+    root: Path
+    query: str
+    copy: Path
+    """A folder for copies of tables."""
+
+
+@dataclass
+class Spy:
+    """What sidestep decided about queries while it was watched."""
+
+    plans: list[PlannedQuery] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    """The plans that were decided on, as they can be decided on again."""
+
+    def outcome(self, rows: int, *oracles: str) -> Outcome:
+        scans = [scan for plan in self.plans for scan in plan.scans]
+        return Outcome(
+            skipped=sum(int(scan.skipped_files.sum()) for scan in scans),
+            blocks=sum(
+                int((~scan.kept & ~scan.skipped_files[scan.catalog.file_of_block]).sum())
+                for scan in scans
+                if scan.block_filter is not None
+            ),
+            induced=any(bool((scan.static & ~scan.kept).any()) for scan in scans),
+            rows=rows,
+            oracles=oracles,
+        )
+
+    def skipped_files(self, root: str) -> set[str]:
+        """The files of a table that each scan of it left out on the word of its index."""
+        skipped: set[str] = set()
+        for index, kept in self.kept_blocks().values():
+            if index.root.rstrip("/") == root:
+                read = np.zeros(len(index.index.files), dtype=np.bool_)
+                read[index.index.map.file_of_block[kept]] = True
+                skipped.update(np.array(index.index.files["path"].to_pylist(), dtype=object)[~read])
+        return skipped
+
+    def kept_blocks(self) -> dict[str, tuple[Any, np.ndarray[Any, Any]]]:
+        """The row groups that some scan may read, by the id of their index, with that index."""
+        kept: dict[str, tuple[Any, np.ndarray[Any, Any]]] = {}
+        for plan in self.plans:
+            for scan in plan.scans:
+                before = kept.get(scan.index.id)
+                kept[scan.index.id] = (scan.index, scan.kept if before is None else before[1] | scan.kept)
+        return kept
+
+
+def enabled(spark: SparkSession) -> Enabled:
+    state = state_of(spark)
+    assert state is not None, "sidestep is not enabled in this session"
+    return state
+
+
+@contextmanager
+def watched(spark: SparkSession) -> Iterator[Spy]:
+    """Note what is decided about queries for the length of a block."""
+    planner, spy = enabled(spark).planner, Spy()
+    decide = planner.decide
+
+    def note(*arguments: Any, **more: Any) -> PlannedQuery:
+        planned = decide(*arguments, **more)
+        spy.queries.append(arguments[0])
+        spy.plans.append(planned)
+        return planned
+
+    planner.decide = note  # type: ignore[method-assign]
+    try:
+        yield spy
+    finally:
+        del planner.decide
+
+
+def NOTHING() -> None:
+    """What happens between planning and running, mostly."""
+
+
+def compare(
+    asked: Asked,
+    settings: Mapping[str, str],
+    more: Sequence[Callable[[Asked, DataFrame, list[str], Spy], Outcome]] = (),
+    form: Callable[[DataFrame], DataFrame] | None = None,
+    meanwhile: Callable[[], None] = NOTHING,
 ) -> Outcome:
-    """Run a query on and off and without what was skipped, and compare."""
-    with changed_settings(spark, settings):
+    """Run a query on and off, and compare; then whatever else is to be held against it.
+
+    ``form`` makes what is collected of the query; ``meanwhile`` happens when both have been planned, and not yet run.
+    """
+    spark = asked.spark
+
+    def made() -> DataFrame:
+        frame = spark.sql(asked.query)
+        return planned(frame if form is None else form(frame))
+
+    with changed_settings(spark, settings), watched(spark) as spy:
         try:
             with switched_off(spark):
-                expected = rows_of(spark.sql(query))
-        except PySparkException:
+                off = made()
+                if meanwhile is NOTHING:
+                    expected = rows_of(off)
+        except REFUSALS:
             return Outcome(invalid=True)
+        if form is not None:
+            spark.catalog.clearCache()  # or what was cached without sidestep is read again
+        spy.plans.clear()
+        spy.queries.clear()
         try:
-            frame = spark.sql(query)
+            frame = made()
+            meanwhile()
+            problem = None
             actual = rows_of(frame)
-        except PySparkException as problem:
-            return Outcome(f"fails with sidestep: {str(problem).splitlines()[0]}")
-        state = state_of(spark)
-        assert state is not None
-        if state.last_problem:
-            return Outcome(f"sidestep gave up: {state.last_problem}")
+        except REFUSALS as error:
+            problem = str(error).splitlines()[0]
+        if meanwhile is not NOTHING:
+            try:
+                expected = rows_of(off)
+            except REFUSALS:
+                return Outcome(invalid=True)
+        if problem is not None:
+            return Outcome(f"fails with sidestep: {problem}")
+        if given_up := enabled(spark).last_problem:
+            return Outcome(f"sidestep gave up: {given_up}")
+        outcome = spy.outcome(len(expected), "off")
         if actual != expected:
-            return Outcome(_difference(expected, actual, "on"), rows=len(expected))
-        return _without_skipped(spark, world, root, query, frame, expected, copy)
+            return Outcome(difference(expected, actual, "on"), rows=len(expected), induced=outcome.induced)
+        oracles = list(outcome.oracles)
+        for oracle in more:
+            found = oracle(asked, frame, expected, spy)
+            if found.difference:
+                return found
+            oracles += found.oracles
+        return spy.outcome(len(expected), *oracles)
+
+
+def planned(frame: DataFrame) -> DataFrame:
+    """The frame, with the plan made that it will run by."""
+    frame._jdf.queryExecution().executedPlan()
+    return frame
 
 
 def rows_of(frame: DataFrame) -> list[str]:
@@ -59,54 +194,7 @@ def rows_of(frame: DataFrame) -> list[str]:
     return sorted(repr(row).replace("-0.0", "0.0") for row in frame.collect())
 
 
-def _without_skipped(
-    spark: SparkSession, world: WorldSpec, root: Path, query: str, frame: DataFrame, expected: list[str], copy: Path
-) -> Outcome:
-    """The same query without sidestep on copies of the tables that lack each file that no scan read."""
-    read = {path for scan in sidestep.metrics(frame).scans for path in scan.paths}
-    read = {str(Path(path.removeprefix("file:"))) for path in read}
-    skipped = 0
-    shutil.rmtree(copy, ignore_errors=True)
-    try:
-        for name, table in world.tables.items():
-            folder = root / name
-            if table.form == "plain":
-                files = data_files(folder)
-                kept = [str(file) for file in files if str(file) in read]
-                if len(kept) == len(files) or not _reads(query, name):
-                    continue
-                skipped += len(files) - len(kept)
-                schema = spark.table(name).schema
-                partial = with_only(folder, kept, copy / name)
-                reader = spark.read.schema(schema)
-                (reader.parquet(str(partial)) if kept else spark.createDataFrame([], schema)).createOrReplaceTempView(
-                    name
-                )
-            else:
-                snapshot = read_snapshot(str(folder))
-                kept_files = tuple(file for file in snapshot.files if snapshot.root.child(file.path).path in read)
-                if len(kept_files) == len(snapshot.files) or not _reads(query, name):
-                    continue
-                skipped += len(snapshot.files) - len(kept_files)
-                columns = spark.table(name).columns
-                rows = from_snapshot(spark, replace(snapshot, files=kept_files))
-                rows.select(*columns).createOrReplaceTempView(name)
-        if not skipped:
-            return Outcome(rows=len(expected))
-        with switched_off(spark):
-            left = rows_of(spark.sql(query))
-    finally:
-        register(spark, world, root)
-    if left != expected:
-        return Outcome(_difference(expected, left, "without what was skipped"), skipped=skipped, rows=len(expected))
-    return Outcome(skipped=skipped, rows=len(expected))
-
-
-def _reads(query: str, name: str) -> bool:
-    return f"FROM {name}" in query
-
-
-def _difference(expected: list[str], actual: list[str], when: str) -> str:
-    missing = [row for row in expected if row not in set(actual)]
-    more = [row for row in actual if row not in set(expected)]
+def difference(expected: Sequence[str], actual: Sequence[str], when: str) -> str:
+    """In words how rows differ."""
+    missing, more = (list((Counter(a) - Counter(b)).elements()) for a, b in ((expected, actual), (actual, expected)))
     return f"{len(expected)} rows off, {len(actual)} {when}; missing {missing[:2]}, too many {more[:2]}"

@@ -7,28 +7,62 @@ import math
 import pytest
 
 from tests.fuzz.choices import Choices, shrink
-from tests.fuzz.grammar import Grammar
-from tests.fuzz.run import CASES, Case, fuzz, replay
-from tests.fuzz.world import WorldSpec, draw_world
+from tests.fuzz.run import CASES, Case, draw_case, fuzz, replay
+from tests.fuzz.undo import UNDO
+from tests.fuzz.world import THEMES, WorldSpec, draw_world
+
+SEED = 20_261_116
 
 
-def test_the_same_numbers_make_the_same_world_and_query():
-    first = draw_world(Choices(7))
-    assert draw_world(Choices(7)) == first == WorldSpec.from_json(first.to_json())
+@pytest.mark.parametrize("theme", sorted(set(THEMES)))
+def test_the_same_numbers_make_the_same_world_and_case(theme):
+    first = draw_world(Choices(7), theme)
+    assert draw_world(Choices(7), theme) == first == WorldSpec.from_json(first.to_json())
     chance = Choices(8)
-    query = Grammar(chance, first).query()
-    assert Grammar(Choices(taken=chance.taken), first).query() == query
+    case = draw_case(chance, first)[1]
+    assert draw_case(Choices(taken=chance.taken), first)[1] == case
+
+
+def test_a_case_is_kept_whole(tmp_path):
+    case = draw_case(Choices(3), draw_world(Choices(4), "moments"))[1]
+    assert Case.load(case.save(tmp_path)) == case
 
 
 def test_shrinking_keeps_what_fails():
     assert shrink([4, 8, 15, 16, 23, 42], lambda found: sum(found) > 20, 5) == [21]
 
 
-def test_a_short_run_finds_nothing(spark, enabled, tmp_path):
+@pytest.mark.parametrize("theme", sorted(set(THEMES)))
+def test_a_short_run_finds_nothing(spark, enabled, tmp_path, theme):
     # So many cases, however long they take: time decides nothing.
-    tally = fuzz(spark, tmp_path, seed=20_261_116, seconds=math.inf, worlds=3, queries=8, keep=None)
+    tally = fuzz(spark, tmp_path, seed=SEED, seconds=math.inf, worlds=1, queries=5, keep=None, themes=(theme,))
     assert tally.differences == []
-    assert tally.skipping > tally.cases / 20, "a fuzzer that never skips proves nothing"
+    assert tally.cases, "only refusals"
+
+
+def test_a_short_run_skips_and_is_held_against_every_oracle(spark, enabled, tmp_path):
+    tally = fuzz(spark, tmp_path, seed=SEED, seconds=math.inf, worlds=2, queries=12, keep=None, themes=("correlated",))
+    assert tally.differences == []
+    assert tally.skipping > tally.cases / 4, "a fuzzer that never skips proves nothing"
+    assert all(tally.oracles[oracle] for oracle in ("off", "deleted", "garbage", "duckdb")), tally.oracles
+
+
+@pytest.mark.parametrize("name", sorted(UNDO))
+def test_a_mistake_made_again_is_found(spark, enabled, tmp_path, name):
+    with UNDO[name]():
+        tally = fuzz(
+            spark,
+            tmp_path,
+            seed=2,
+            seconds=math.inf,
+            worlds=3,
+            queries=12,
+            keep=None,
+            most=1,
+            themes=("correlated",),
+            shrinking=0,
+        )
+    assert tally.differences
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)

@@ -1,108 +1,14 @@
-"""Random tables: plain folders, Delta tables, tables laid out by features; with files, indexes and a history."""
+"""Tables as data: plain folders, catalog tables, Delta tables, tables laid out by features; files and a history."""
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import write_deltalake
-from pyspark.sql import SparkSession
-
-import sidestep
-from sidestep.spark.organize.featurize import read_back
-from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.fuzz.choices import Choices
-from tests.spark.tables import write_file
-
-GREATEST = 39
-"""Values stand for the numbers from 0 to this, in the order of their type."""
-
-ARROW: dict[str, pa.DataType] = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "decimal(9,2)": pa.decimal128(9, 2),
-    "smallint": pa.int16(),
-    "float": pa.float32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "boolean": pa.bool_(),
-    "decimal(25,4)": pa.decimal128(25, 4),
-    "binary": pa.binary(),
-    "struct<a:int,b:string>": pa.struct([("a", pa.int32()), ("b", pa.string())]),
-    "array<int>": pa.list_(pa.int32()),
-    "map<string,int>": pa.map_(pa.string(), pa.int32()),
-}
-NUMBERS = ("int", "bigint", "smallint", "double", "float", "decimal(9,2)", "decimal(25,4)")
-NESTED = ("struct<a:int,b:string>", "array<int>", "map<string,int>")
-SCALARS = tuple(kind for kind in ARROW if kind not in NESTED)
-
-
-def value(kind: str, number: int) -> Any:
-    """The value of a type that stands for a number; their orders are the same, but for boolean."""
-    day = datetime.date(2020, 1, 1) + datetime.timedelta(days=number)
-    match kind:
-        case "string":
-            return f"{'p' * 36 if number % 5 == 4 else ''}{'k' * (number % 2)}{number:03d}"
-        case "double" | "float":
-            return math.nan if number == GREATEST else -0.0 if number == 0 else float(number)
-        case "date":
-            return day
-        case "timestamp":
-            return datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(hours=7 * number)
-        case "timestamp_ntz":
-            return datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=7 * number)
-        case "decimal(9,2)":
-            return decimal.Decimal(number) / 4
-        case "decimal(25,4)":
-            return decimal.Decimal(number) * 10**12
-        case "boolean":
-            return number % 2 == 1
-        case "binary":
-            return bytes([number, 255 - number])
-        case "struct<a:int,b:string>":
-            return {"a": number, "b": None if number % 7 == 3 else f"s{number % 4}"}
-        case "array<int>":
-            return [*range(number % 4), number]
-        case "map<string,int>":
-            return [(f"k{number % 3}", number)]
-        case _:
-            return number
-
-
-def literal(kind: str, number: int) -> str:
-    """The same value in Spark's SQL."""
-    made = value(kind, number)
-    match kind:
-        case "string":
-            return f"'{made}'"
-        case "date":
-            return f"DATE '{made}'"
-        case "timestamp":
-            return f"TIMESTAMP '{made:%Y-%m-%d %H:%M:%S} UTC'"
-        case "timestamp_ntz":
-            return f"TIMESTAMP_NTZ '{made:%Y-%m-%d %H:%M:%S}'"
-        case "double" | "float":
-            return f"{kind}('NaN')" if made != made else f"{kind}({made})"
-        case "binary":
-            return f"X'{made.hex()}'"
-        case "boolean":
-            return str(made).upper()
-        case "bigint" | "smallint":
-            return f"{kind}({made})"
-        case _ if kind.startswith("decimal"):
-            return f"CAST({made} AS {kind.upper()})"
-        case _:
-            return str(made)
-
+from tests.fuzz.functions import READERS
+from tests.fuzz.values import DELTA, EDGES, GREATEST, INTERVAL, NESTED, SCALARS, literal, quoted
 
 Numbers = list[int | None]
 """A column of a file, or of some rows: the number that each value stands for, or NULL."""
@@ -115,7 +21,8 @@ class TableSpec:
     columns: dict[str, str]
     files: list[dict[str, Numbers]]
     form: str = "plain"
-    """``plain``: a folder of Parquet files; ``delta``: another writer's Delta table; ``laid``: laid out by features."""
+    """``plain``: a folder of Parquet files; ``catalog``: the same as a table of the catalog; ``delta``: a Delta
+    table of another writer's; ``laid``: laid out by features."""
     row_group: int = 1000
     partition: str | None = None
     """A string column that is in the names of folders instead."""
@@ -127,6 +34,19 @@ class TableSpec:
     by: str | None = None
     history: list[list[Any]] = field(default_factory=list)
     """Changes after that, each a verb and what it needs."""
+    written: list[dict[str, Any]] = field(default_factory=list)
+    """How each file is written, in the words of pyarrow; beyond the end of the list, in no special way."""
+    lacking: list[str | None] = field(default_factory=list)
+    """A column that each file lacks, as files from before a schema changed do."""
+    declared: dict[str, str] = field(default_factory=dict)
+    """Types by which a catalog table or a reader calls columns of the files, where that is not their own."""
+    infer: bool = False
+    """Whether Spark is left to find out the schema of a plain folder."""
+
+    def schema(self, text: bool = True) -> str:
+        """The columns with their types, as Spark reads them."""
+        kinds = {**self.columns, **self.declared} if text else self.columns
+        return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
 
 
 @dataclass(frozen=True)
@@ -135,111 +55,236 @@ class WorldSpec:
 
     tables: dict[str, TableSpec]
     settings: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, list[Any]] = field(default_factory=dict)
+    """Python functions by name, each as how it reads a file and the number that is in it."""
+    theme: str = "queries"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> WorldSpec:
-        return cls({name: TableSpec(**table) for name, table in data["tables"].items()}, dict(data["settings"]))
+        tables = {name: TableSpec(**table) for name, table in data["tables"].items()}
+        return cls(tables, dict(data["settings"]), dict(data.get("functions", {})), data.get("theme", "queries"))
 
 
-SETTINGS: dict[str, tuple[str, ...]] = {
+THEMES = (
+    "correlated",
+    "moments",
+    "drift",
+    "flips",
+    "writes",
+    "names",
+    "functions",
+    "again",
+    "queries",
+    "queries",
+)
+"""What worlds are about, in turn: each is likely to find what the others find by luck alone."""
+
+MEANINGS: dict[str, tuple[str, str]] = {
     "spark.sql.session.timeZone": ("UTC", "America/Los_Angeles"),
     "spark.sql.ansi.enabled": ("true", "false"),
     "spark.sql.legacy.castComplexTypesToString.enabled": ("false", "true"),
     "spark.sql.legacy.negativeIndexInArray": ("false", "true"),
     "spark.sql.legacy.sizeOfNull": ("false", "true"),
     "spark.sql.legacy.emptyStringInSplit": ("false", "true"),
+    "spark.sql.legacy.nullInEmptyListBehavior": ("false", "true"),
+    "spark.sql.legacy.scalarSubqueryCountBugBehavior": ("false", "true"),
+    "spark.sql.legacy.duplicateBetweenInput": ("false", "true"),
+    "spark.sql.legacy.timeParserPolicy": ("CORRECTED", "LEGACY"),
+    "spark.sql.legacy.literal.pickMinimumPrecision": ("true", "false"),
     "spark.sql.caseSensitive": ("false", "true"),
+    "spark.sql.readSideCharPadding": ("true", "false"),
+    "spark.sql.parquet.datetimeRebaseModeInRead": ("CORRECTED", "LEGACY"),
+    "spark.sql.parquet.int96RebaseModeInRead": ("CORRECTED", "LEGACY"),
 }
-"""Settings that change what an expression means: the first value of each is the one tests have by default."""
-PLANNING: dict[str, tuple[str, ...]] = {
-    "spark.sql.adaptive.enabled": ("true", "false"),
+"""Settings that change what an expression or a file means: the first value of each is what tests have by default."""
+DRIFTING = (
+    "spark.sql.legacy.castComplexTypesToString.enabled",
+    "spark.sql.legacy.emptyStringInSplit",
+    "spark.sql.session.timeZone",
+)
+"""Those that change the value of some feature below."""
+PLANNING: dict[str, tuple[str, str]] = {
+    "spark.sql.adaptive.enabled": ("false", "true"),
+    "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.autoBroadcastJoinThreshold": ("10485760", "-1"),
     "spark.sql.optimizer.runtime.bloomFilter.enabled": ("true", "false"),
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": ("true", "false"),
     "spark.sql.parquet.enableVectorizedReader": ("true", "false"),
     "spark.sql.parquet.filterPushdown": ("true", "false"),
+    "spark.sql.parquet.pushdown.inFilterThreshold": ("10", "0"),
     "spark.sql.cbo.enabled": ("false", "true"),
+    "spark.sql.files.maxPartitionBytes": ("134217728", "1000"),
     "spark.sidestep.induced": ("true", "false"),
 }
 """Settings that change how a query is planned, and never what it gives."""
+FAST: dict[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sidestep.induced.seconds": "60",
+}
+"""For small tables: compiling a query takes longer than running it. And what is induced must not hang on the clock."""
 
 FEATURES: tuple[tuple[str, str], ...] = (
+    ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '[1%'"),
+    ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '{{1%'"),
+    ("array<int>", "CAST({c} AS STRING) LIKE '%, null%'"),
+    ("map<string,int>", "CAST({c} AS STRING) LIKE '[k1%'"),
+    ("string", "element_at(split({c}, '', 2), -1) > 'k'"),
+    ("timestamp", "hour({c}) < 9"),
+    ("timestamp", "CAST({c} AS STRING) LIKE '%-01 %'"),
     ("int", "{c} < {v}"),
     ("string", "{c} LIKE '%01%'"),
     ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '%s1%'"),
-    ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '[1%'"),
-    ("array<int>", "CAST({c} AS STRING) LIKE '[0%'"),
-    ("map<string,int>", "CAST({c} AS STRING) LIKE '[%'"),
-    ("string", "element_at(split({c}, '', 2), -1) > 'k'"),
-    ("timestamp", "hour({c}) < 9"),
     ("date", "dayofweek({c}) = 3"),
     ("int", "{c} % 3 = 1"),
     ("string", "upper({c}) = 'K011'"),
 )
 """What a feature may say of a column of a type; ``{v}`` is a constant of it."""
+SYNOPSES = (None, None, "range-set:2", "bloom", "grt:8", "gap-histogram:2", "range-set:3+bloom")
+ODD_NAMES = ("_block", "_block", "a b", "select", "Größe", "x.y", "c`d", "A")
+"""Names that users give their columns."""
 
 
-def draw_world(choices: Choices) -> WorldSpec:
+def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
     """One to four tables."""
-    changed = {name: values[choices.below(2)] for name, values in SETTINGS.items() if choices.happens(0.15)}
-    count = 1 + choices.below(4)
-    return WorldSpec({f"t{number}": _draw_table(choices, f"t{number}") for number in range(count)}, changed)
+    changed = {name: values[1] for name, values in MEANINGS.items() if choices.happens(0.1)}
+    forms: tuple[str, ...]
+    match theme:
+        case "correlated":
+            count = 1 + choices.below(2)
+            forms = ("plain",)
+        case "drift" | "functions" | "writes":
+            count, forms = 1, ("laid",)
+            if theme == "drift":
+                changed = {name: MEANINGS[name][1] for name in DRIFTING if choices.happens(0.5)}
+        case "again":
+            count, forms = 1, ("delta",)
+        case "names":
+            count, forms = 1, ("plain", "plain", "plain", "delta", "laid")
+        case "moments":
+            count, forms = 2, ("plain", "plain", "plain", "delta", "laid")
+        case "flips":
+            count, forms = 1 + choices.below(2), ("plain", "plain", "laid")
+        case _:
+            count, forms = 1 + choices.below(4), ("plain", "plain", "plain", "catalog", "plain", "laid", "delta")
+    functions: dict[str, list[Any]] = {}
+    if theme == "functions":
+        functions = {f"u{place}": [reader, choices.below(GREATEST)] for place, reader in enumerate(READERS)}
+    tables = {
+        f"t{number}": _draw_table(choices, f"t{number}", choices.among(forms), theme, list(functions))
+        for number in range(count)
+    }
+    return WorldSpec(tables, changed, functions, theme)
 
 
-def _draw_table(choices: Choices, name: str) -> TableSpec:
+def _draw_kinds(choices: Choices, form: str, theme: str) -> list[str]:
+    if theme == "drift":
+        return ["int", *dict.fromkeys(choices.among([kind for kind, _ in FEATURES[:7]]) for _ in range(3))]
     kinds = ["int", choices.among(("int", "bigint", "string", "date"))]
-    kinds += [choices.among(SCALARS) for _ in range(choices.below(4))]
-    if choices.happens(0.2):
+    kinds += [choices.among(SCALARS if form in ("plain", "catalog") else DELTA) for _ in range(choices.below(4))]
+    if theme not in ("correlated", "moments", "flips") and choices.happens(0.2):
         kinds.append(choices.among(NESTED))
+    return kinds
+
+
+def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: Sequence[str]) -> TableSpec:
+    kinds = _draw_kinds(choices, form, theme)
     columns = {f"{name}_{place}": kind for place, kind in enumerate(kinds)}
-    form = choices.among(("plain", "plain", "plain", "plain", "plain", "laid", "delta"))
-    files = [_draw_file(choices, columns) for _ in range(choices.between(1, 7))]
-    partition = None
+    if theme == "names":
+        columns |= {choices.among(ODD_NAMES): choices.among(("int", "bigint")) for _ in range(2)}
+    if form != "plain" and form != "catalog":
+        columns = {column: kind for column, kind in columns.items() if kind != INTERVAL}
+    files = [
+        _draw_file(choices, columns) for _ in range(choices.between(3 if theme in ("moments", "correlated") else 1, 7))
+    ]
+    partition, declared = None, {}
+    if form in ("plain", "catalog"):
+        declared = {column: kind for column, kind in columns.items() if kind == INTERVAL}
+        declared |= {column: "bigint" for column, kind in columns.items() if kind == EDGES}
     if form == "plain" and choices.happens(0.15):
         partition = next((column for column, kind in columns.items() if kind == "string"), None)
-    features: list[str] = []
-    if form == "laid":
-        for kind, text in FEATURES:
-            of_kind = [column for column, type in columns.items() if type == kind]
-            if of_kind and choices.happens(0.5):
-                features.append(text.format(c=choices.among(of_kind), v=literal(kind, choices.below(GREATEST))))
+    if form == "catalog":
+        words = ("string", "varchar(60)", "char(45)", "string collate utf8_lcase")
+        declared |= {column: choices.among(words) for column, kind in columns.items() if kind == "string"}
+    odd = form in ("plain", "catalog") and theme not in ("names", "moments", "correlated")
     return TableSpec(
         columns,
         files,
         form,
-        row_group=choices.among((1000, 3)),
+        row_group=1 if theme == "flips" else choices.among((1000, 3)),
         partition=partition,
-        synopses=choices.among((None, None, "range-set:2", "bloom", "grt:8", "gap-histogram:2", "range-set:3+bloom")),
-        indexed=choices.among((None, None, None, None, 0, 1, 3)) if form != "laid" else None,
-        features=features,
+        synopses=choices.among(SYNOPSES),
+        indexed=choices.among((None, None, None, None, None, 0, 1, 3))
+        if form != "laid" and theme == "queries"
+        else None,
+        features=_draw_features(choices, columns, theme, functions) if form == "laid" else [],
         min_size=choices.between(1, 8),
         by=f"{name}_0 % 3" if choices.happens(0.5) else None,
         history=_draw_history(choices, name, columns) if form != "plain" or choices.happens(0.2) else [],
+        written=[_draw_way(choices) for _ in files] if odd and choices.happens(0.4) else [],
+        lacking=[_draw_lacking(choices, columns, partition) for _ in files] if odd and choices.happens(0.2) else [],
+        declared=declared,
+        infer=form == "plain" and not declared and choices.happens(0.15),
     )
+
+
+def _draw_features(choices: Choices, columns: Mapping[str, str], theme: str, functions: Sequence[str]) -> list[str]:
+    features = []
+    for kind, text in FEATURES:
+        of_kind = [column for column, type in columns.items() if type == kind]
+        if of_kind and choices.happens(0.8 if theme == "drift" else 0.4):
+            column = quoted(choices.among(of_kind))
+            features.append(text.format(c=column, v=literal(kind, choices.below(GREATEST))))
+    whole = next(column for column, kind in columns.items() if kind == "int")
+    return features + [f"{function}({whole})" for function in functions]
+
+
+def _draw_way(choices: Choices) -> dict[str, Any]:
+    """How a file is written: with or without statistics and dictionaries, as older writers do."""
+    way: dict[str, Any] = {}
+    if choices.happens(0.3):
+        way["write_statistics"] = False
+    if choices.happens(0.4):
+        way["use_dictionary"] = False
+    if choices.happens(0.3):
+        way["use_deprecated_int96_timestamps"] = True
+    if choices.happens(0.2):
+        way["data_page_version"] = "2.0"
+    if choices.happens(0.2):
+        way["write_page_index"] = True
+    if choices.happens(0.2):
+        way["row_group_size"] = 2
+    return way
+
+
+def _draw_lacking(choices: Choices, columns: Mapping[str, str], partition: str | None) -> str | None:
+    others = [column for column in list(columns)[1:] if column != partition]
+    return choices.among(others) if others and choices.happens(0.4) else None
 
 
 def _draw_file(choices: Choices, columns: Mapping[str, str]) -> dict[str, Numbers]:
     """Rows of a file: most columns lie close together in it, as skipping needs it."""
     rows = choices.between(0, 12)
-    file: dict[str, Numbers] = {}
-    for column in columns:
-        spread = choices.happens(0.2)
-        start, width = (0, GREATEST) if spread else (choices.below(36), choices.between(1, 7))
-        nulls = choices.among((0.0, 0.0, 0.1, 0.5))
-        file[column] = [
-            None if nulls and choices.happens(nulls) else min(GREATEST, start + choices.below(width))
-            for _ in range(rows)
-        ]
-    return file
+    return {column: draw_numbers(choices, rows, choices.happens(0.2)) for column in columns}
+
+
+def draw_numbers(choices: Choices, rows: int, spread: bool) -> Numbers:
+    start, width = (0, GREATEST) if spread else (choices.below(36), choices.between(1, 7))
+    nulls = choices.among((0.0, 0.0, 0.1, 0.5))
+    return [
+        None if nulls and choices.happens(nulls) else min(GREATEST, start + choices.below(width)) for _ in range(rows)
+    ]
 
 
 def _draw_history(choices: Choices, name: str, columns: Mapping[str, str]) -> list[list[Any]]:
     steps: list[list[Any]] = []
     for _ in range(choices.below(4)):
-        verb = choices.among(("append", "delete", "update", "optimize", "foreign", "rewrite", "index"))
+        verb = choices.among(("append", "delete", "update", "optimize", "foreign", "rewrite", "index", "remove"))
         match verb:
             case "append" | "foreign" | "rewrite":
                 steps.append([verb, _draw_file(choices, columns)])
@@ -250,100 +295,3 @@ def _draw_history(choices: Choices, name: str, columns: Mapping[str, str]) -> li
             case _:
                 steps.append([verb])
     return steps
-
-
-def arrow_table(columns: Mapping[str, str], numbers: Mapping[str, Numbers]) -> pa.Table:
-    """The rows of a file."""
-    arrays = {
-        name: pa.array([None if each is None else value(kind, each) for each in numbers[name]], ARROW[kind])
-        for name, kind in columns.items()
-    }
-    return pa.table(arrays)
-
-
-def build(spark: SparkSession, world: WorldSpec, root: Path) -> None:
-    """Write the tables to folders of their names, index them, and let their history happen."""
-    for name, table in world.tables.items():
-        _build_table(spark, table, root / name)
-
-
-def _build_table(spark: SparkSession, table: TableSpec, root: Path) -> None:
-    path = str(root)
-    if table.form == "plain":
-        early = len(table.files) if table.indexed is None else table.indexed
-        _write_plain(table, root, range(min(early, len(table.files))))
-        if early and table.files:
-            sidestep.index(spark, path, synopses=table.synopses)
-        _write_plain(table, root, range(min(early, len(table.files)), len(table.files)))
-    else:
-        rows = pa.concat_tables(arrow_table(table.columns, file) for file in table.files)
-        if table.form == "delta":
-            for file in table.files:
-                write_deltalake(path, arrow_table(table.columns, file), mode="append")
-            if table.indexed != 0:
-                sidestep.index(spark, path, synopses=table.synopses)
-        else:
-            source = root.with_name(f"{root.name}-source")
-            write_file(source / "all.parquet", rows)
-            sidestep.load(
-                spark,
-                str(source),
-                path,
-                name=root.name,
-                features=feature_set(spark, root.name, table),
-                by=table.by,
-                min_size=table.min_size,
-            )
-    for step in table.history:
-        _happen(spark, table, root, step)
-
-
-def _write_plain(table: TableSpec, root: Path, numbers: Sequence[int] | range) -> None:
-    for number in numbers:
-        rows = arrow_table(table.columns, table.files[number])
-        folder = root
-        if table.partition is not None:
-            first = rows[table.partition][0].as_py() if len(rows) else None
-            folder = root / f"{table.partition}={'__HIVE_DEFAULT_PARTITION__' if first is None else first}"
-            rows = rows.drop_columns([table.partition])
-        write_file(folder / f"f{number}.parquet", rows, row_group_size=table.row_group)
-
-
-def feature_set(spark: SparkSession, name: str, table: TableSpec) -> FeatureSet:
-    """The features by their texts, as queries with these filters are read in this session."""
-    schema = spark.createDataFrame([], ", ".join(f"`{column}` {kind}" for column, kind in table.columns.items())).schema
-    meanings = read_back(spark, table.features, schema) if table.features else []
-    return FeatureSet(name, tuple(Feature(tuple(said)) for said in meanings if not isinstance(said, str) and said))
-
-
-def _happen(spark: SparkSession, table: TableSpec, root: Path, step: Sequence[Any]) -> None:
-    path, column = str(root), next(iter(table.columns))
-    match step:
-        case ["index"]:
-            sidestep.index(spark, path)
-        case ["rewrite", file] if table.form == "plain" and table.partition is None:
-            write_file(root / "f0.parquet", arrow_table(table.columns, file))
-        case ["foreign", file] if table.form != "plain":
-            write_deltalake(path, arrow_table(table.columns, file), mode="append", schema_mode="merge")
-        case ["append", file] if table.form == "laid":
-            sidestep.append(spark, path, spark.createDataFrame(arrow_table(table.columns, file)))
-        case ["delete", where] if table.form == "laid":
-            sidestep.delete(spark, path, where)
-        case ["update", where] if table.form == "laid":
-            sidestep.update(spark, path, {column: f"{column} + 1"}, where)
-        case ["optimize"] if table.form == "laid":
-            sidestep.optimize(spark, path)
-
-
-def register(spark: SparkSession, world: WorldSpec, root: Path) -> None:
-    """Make each table known to SQL by its name."""
-    for name, table in world.tables.items():
-        path = str(root / name)
-        frame = spark.read.parquet(path) if table.form == "plain" else sidestep.read(spark, path)
-        frame.createOrReplaceTempView(name)
-
-
-def opaque_texts(world: WorldSpec) -> Iterator[str]:
-    """The texts of all features: what queries should ask too, or no feature would ever answer."""
-    for table in world.tables.values():
-        yield from table.features

@@ -149,7 +149,12 @@ def atoms(formula: Formula) -> Iterator[Atom]:
 
 def is_identified(formula: Formula) -> bool:
     """Whether an equal formula is certain to hold for the same rows: none of its opaque predicates lacks identity."""
-    return all(atom.opaque.identified for atom in atoms(formula) if isinstance(atom, Holds))
+    return next(unidentified(formula), None) is None
+
+
+def unidentified(formula: Formula) -> Iterator[Opaque]:
+    """The opaque predicates of a formula that lack identity, each with the reason why."""
+    return (atom.opaque for atom in atoms(formula) if isinstance(atom, Holds) and not atom.opaque.identified)
 
 
 def columns_in(formula: Formula) -> frozenset[Column]:

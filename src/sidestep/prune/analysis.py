@@ -132,6 +132,9 @@ class Decision:
     """By key of scan, for scans read at one place, what its rows must hold in a column to matter."""
     induced: Induced | None = None
     """The join graph and the predicates that were sent along it."""
+    witnesses: frozenset[str] = frozenset()
+    """By key, the scans whose tables the difference between ``static`` and ``kept`` rests on, and ``bounds`` rest on.
+    Should one of their files change before the query reads, only ``static`` still holds."""
     stopped: bool = False
     """Whether the stage that made it was ended by its time budget."""
     stages: tuple[StageReport, ...] = ()

@@ -86,14 +86,23 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
         return query.tables.complete(scans) if scans else frozenset()
 
     if in_full:
-        induced = exchange(complete(keys))
+        known = complete(keys)
+        induced = exchange(known)
     else:
         induced = exchange(frozenset(keys))
         relied_on = induced.relied_on & catalogs.keys() if induced.removed else frozenset()
         known = complete(relied_on)
         if known != relied_on:
-            induced = exchange(known | complete(catalogs.keys() - relied_on))
-    return replace(decision, kept=induced.kept, bounds=induced.bounds, induced=induced, stopped=induced.stopped)
+            known |= complete(catalogs.keys() - relied_on)
+            induced = exchange(known)
+    return replace(
+        decision,
+        kept=induced.kept,
+        bounds=induced.bounds,
+        induced=induced,
+        witnesses=induced.relied_on & known if induced.removed else frozenset(),
+        stopped=induced.stopped,
+    )
 
 
 def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.sessions import STRICT, pinned_session
 from sidestep.spark.jvm.wire import pack_files
 from sidestep.store import Location, Snapshot, read_snapshot
-from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.block_column import block_name
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -27,11 +31,53 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
     rows = from_snapshot(spark, snapshot)
-    return rows.drop(BLOCK) if has_block_column(snapshot.schema) else rows
+    return without_block_ids(rows, snapshot)
+
+
+def without_block_ids(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows as users see them: without the hidden column."""
+    hidden = block_name(snapshot.schema)
+    return rows if hidden is None else rows.drop(hidden)
+
+
+def read_every_row(spark: SparkSession, table: str | os.PathLike[str]) -> tuple[DataFrame, Snapshot]:
+    """The newest version of a table as it is stored, and its files: every row of them or an error.
+
+    A folder of Parquet files has no schema of its own, nor a calendar: what its files mean is what this session's
+    settings say. That some of them are left out is not.
+    """
+    path = resolve(spark, table)
+    snapshot = read_snapshot(path)
+    if snapshot.format == "parquet":
+        return spark.read.options(**STRICT).parquet(path), snapshot
+    return every_row(spark, snapshot), snapshot
+
+
+def every_row(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """The rows of a Delta snapshot for a job that writes them anew: all of them as they are, or an error.
+
+    What a query leaves out because of a setting is missing once; what a rewrite leaves out is gone. So files are read
+    by settings of their own (:func:`sidestep.spark.jvm.sessions.pinned_session`), and only expressions over the rows
+    are of this session.
+    """
+    bridge = Bridge(spark)
+    names = StructType.fromJson(json.loads(snapshot.schema or "{}")).names
+    reader = pinned_session(spark, names)
+    plan = bridge.factory().readBy(_relation(spark, snapshot), reader._jsparkSession)
+    return _frame(spark, plan)
 
 
 def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """A DataFrame over exactly the files of a Delta snapshot."""
+    return _frame(spark, _relation(spark, snapshot))
+
+
+def _frame(spark: SparkSession, plan: Any) -> DataFrame:
+    dataset = Bridge(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(dataset, spark)
+
+
+def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
     bridge = Bridge(spark)
     files = snapshot.files
     paths, numbers = pack_files([file.path for file in files], [f.size for f in files], [f.modified for f in files])
@@ -43,9 +89,9 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     columns: Any = bridge.jvm.java.util.ArrayList()
     for column in snapshot.partition_columns:
         columns.add(column)
-    plan = bridge.factory().snapshot(
+    return bridge.factory().snapshot(
         spark._jsparkSession,
-        f"{snapshot.root.uri}@{snapshot.version}",
+        _identity(snapshot, paths, numbers),
         snapshot.root.uri,
         snapshot.schema,
         columns,
@@ -53,8 +99,20 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
         numbers,
         values,
     )
-    dataset = bridge.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return DataFrame(dataset, spark)
+
+
+def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:
+    """Equal for two snapshots only if they are of the same files of the same table.
+
+    Spark answers one plan by the cached result of another if their relations are equal. Place and version do not tell
+    two tables apart: they start anew when a table is dropped and made again, and a log that is restored from a copy
+    goes on differently from there.
+    """
+    values = [file.partition for file in snapshot.files] if snapshot.partition_columns else []
+    digest = hashlib.sha256(repr((snapshot.table_id, snapshot.schema, snapshot.partition_columns, values)).encode())
+    for text in (paths, numbers):
+        digest.update(text.encode(errors="surrogatepass"))
+    return f"{snapshot.root.uri}@{snapshot.version}#{digest.hexdigest()}"
 
 
 def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:

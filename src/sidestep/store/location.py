@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, Unreachable
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)")
 _SAME_AS = {"s3a": "s3", "s3n": "s3"}
@@ -92,7 +92,8 @@ def stat(location: Location) -> FileStatus | None:
     """The status of one file (its path is the file's name), or None if there is no such file."""
     if location.local:
         try:
-            status = os.stat(location.path)
+            with _reaching("look at", location):
+                status = os.stat(location.path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return _local_status(location.name, status) if _is_regular_file(status) else None
@@ -109,17 +110,19 @@ def is_folder(location: Location) -> bool:
 def list_files(folder: Location, hidden: Callable[[str], bool] | None = None) -> list[FileStatus]:
     """All files below a folder, sorted by path; folders and files whose own name is ``hidden`` are not entered."""
     unseen = hidden or (lambda name: False)
-    files = _walk_local(folder.path, "", unseen) if folder.local else _walk_remote(folder, unseen)
-    return sorted(files, key=lambda status: status.path)
+    with _reaching("list", folder):
+        files = _walk_local(folder.path, "", unseen) if folder.local else _walk_remote(folder, unseen)
+        return sorted(files, key=lambda status: status.path)
 
 
 def list_names(folder: Location) -> list[str]:
     """The names of what lies directly in a folder, unsorted; none if there is no folder."""
     try:
-        if folder.local:
-            return os.listdir(folder.path)
-        selector = fs.FileSelector(folder.path, allow_not_found=True)
-        return [info.base_name for info in folder.filesystem.get_file_info(selector)]
+        with _reaching("list", folder):
+            if folder.local:
+                return os.listdir(folder.path)
+            selector = fs.FileSelector(folder.path, allow_not_found=True)
+            return [info.base_name for info in folder.filesystem.get_file_info(selector)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -168,11 +171,22 @@ def write_once(location: Location, write: Callable[[Any], None]) -> None:
 
 def delete(location: Location) -> None:
     """Remove a file; one that is gone already is fine."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _reaching("delete", location):
         if location.local:
             os.unlink(location.path)
         else:
             location.filesystem.delete_file(location.path)
+
+
+@contextlib.contextmanager
+def _reaching(verb: str, location: Location) -> Iterator[None]:
+    """Say in a sentence what the system refused; that something is not there is for the caller to judge."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, Unreachable):
+        raise
+    except OSError as error:
+        raise Unreachable(f"Cannot {verb} {location.uri}: {error}. Check the disk and the permissions.") from error
 
 
 def _parent(path: str) -> str:

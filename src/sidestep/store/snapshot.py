@@ -47,6 +47,8 @@ class Snapshot:
     schema: str | None = None
     """The schema in Spark's JSON, where the table itself states one (Delta)."""
     whole: bool = True
+    table_id: str | None = None
+    """What a Delta log calls the table: one that is dropped and made again at the same place is another table."""
 
     @property
     def bytes(self) -> int:

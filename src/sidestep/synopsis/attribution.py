@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sidestep.predicate.formula import All, Any, Atom, Compares, Formula, Holds, Matches, Null, Within, atoms, names_in
-from sidestep.predicate.nodes import Column
+from sidestep.predicate.nodes import Column, Opaque
 from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
@@ -19,6 +19,17 @@ _MOST_NAMED = 2
 """So many features are named, and the rest counted; one more would not make the text longer than the count does."""
 _LONGEST = 60
 """A feature's text is cut to so many characters."""
+
+
+_SETTINGS = {
+    "ansi": "spark.sql.ansi.enabled",
+    "case": "spark.sql.caseSensitive",
+    "parser": "spark.sql.legacy.timeParserPolicy",
+    "spark": "Spark's version",
+    "locale": "the JVM's locale",
+}
+"""What the identity of an opaque predicate calls by a short name."""
+_DEFAULT = "its default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +169,7 @@ def _why_nothing(condition: Formula) -> str:
 def _why_unanswered(catalog: Catalog, atom: Atom) -> str:
     match atom:
         case Holds(opaque):
-            return f"opaque: {opaque.reason or opaque.text}"
+            return _why_no_feature(catalog, opaque) or f"opaque: {opaque.reason or opaque.text}"
         case Compares(left, _, right):
             missing = [column for column in (left, right) if not _known(catalog, column)]
             if not missing:
@@ -167,6 +178,46 @@ def _why_unanswered(catalog: Catalog, atom: Atom) -> str:
         case Within(column) | Null(column) | Matches(column):
             return _no_statistics(catalog, column)
     return "not understood"
+
+
+def _why_no_feature(catalog: Catalog, opaque: Opaque) -> str | None:
+    """Why a feature of the very same text does not answer; None if there is none."""
+    for synopsis in catalog.synopses:
+        for feature in synopsis.features if isinstance(synopsis, UnionVectors) else ():
+            for atom in atoms(feature):
+                if isinstance(atom, Holds) and atom.opaque.text == opaque.text and opaque.identified:
+                    return f"the feature of this text was loaded {_differences(atom.opaque, opaque)}"
+    return None
+
+
+def _settings(opaque: Opaque) -> dict[str, str]:
+    """The settings that a predicate's identity names after its digest, the time zone first.
+
+    >>> _settings(Opaque("f(x)", (), "c0ffee|UTC|ansi=true|spark.sql.legacy.x=a\\\\pb"))
+    {'spark.sql.session.timeZone': 'UTC', 'spark.sql.ansi.enabled': 'true', 'spark.sql.legacy.x': 'a|b'}
+    """
+    _, *words = (opaque.depends or "").split("|")
+    settings = {"spark.sql.session.timeZone": words[0]} if words else {}
+    for word in words[1:]:
+        name, _, value = word.partition("=")
+        settings[_SETTINGS.get(name, name)] = value.replace("\\p", "|").replace("\\\\", "\\")
+    return settings
+
+
+def _differences(made: Opaque, asked: Opaque) -> str:
+    """What a feature depends on that the predicate of its text that is asked for does not.
+
+    >>> made, asked = (Opaque("f(x)", (), f"c0ffee|UTC|ansi={on}") for on in ("true", "false"))
+    >>> _differences(made, asked)
+    'with spark.sql.ansi.enabled=true, and the session has false'
+    """
+    before, now = _settings(made), _settings(asked)
+    words = [
+        f"{name}={before.get(name, _DEFAULT)}, and the session has {now.get(name, _DEFAULT)}"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
+    return "with " + "; ".join(words) if words else "with other code, or for columns of other types"
 
 
 def _known(catalog: Catalog, column: Column) -> bool:

@@ -147,13 +147,14 @@ def test_read_as_a_folder_of_parquet_files_only_files_are_skipped(spark, enabled
     assert sidestep.metrics(df).files == 1
 
 
-def test_a_column_that_a_user_calls_the_same_is_shown_and_means_nothing(spark, enabled, tmp_path):
+def test_a_column_that_a_user_calls_the_same_is_the_users(spark, enabled, tmp_path):
     root = str(tmp_path / "own")
     mine = pa.table({"id": pa.array(range(6), pa.int64()), "_block": pa.array([1, 1, 1, 2, 2, 2], pa.int32())})
     write_deltalake(root, mine)
     sidestep.index(spark, root)
     assert sidestep.read(spark, root).columns == ["id", "_block"]
     assert read(spark, root, "id < 3 AND _block = 1")[0] == 3
+    assert read(spark, root, "_block = 3") == (0, 0, 0)
 
 
 def test_what_is_told_adds_up(spark, enabled, table):

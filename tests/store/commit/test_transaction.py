@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidestep.errors import Conflict, SidestepError, UnsupportedTable
-from sidestep.store.block_column import has_block_column, with_block_column
+from sidestep.store.block_column import BLOCK, block_name, with_block_column
 from sidestep.store.commit import log_entry as logentry
 from sidestep.store.commit import transaction
 from sidestep.store.commit.transaction import AddedFile, check_writable, commit, with_retries
@@ -160,12 +160,12 @@ def test_the_hidden_column_comes_with_the_files_that_have_it(root: Path) -> None
     )
     after = read_snapshot(root)
     table = DeltaTable(str(root))
-    assert has_block_column(after.schema), "should keep its mark"
+    assert block_name(after.schema) == BLOCK, "should keep its mark"
     assert rows(root) == ALL
     assert table.metadata().configuration == {"delta.logRetentionDuration": "interval 9 days"}
     assert table.metadata().description == "kept"
     write_deltalake(str(root), longs(5), mode="append", schema_mode="merge")
-    assert has_block_column(read_snapshot(root).schema), "should outlive other writers"
+    assert block_name(read_snapshot(root).schema) == BLOCK, "should outlive other writers"
 
 
 def test_with_links_the_column_and_the_files_are_one_version(root: Path) -> None:

@@ -43,6 +43,7 @@ from sidestep.store.index import table_index as index_module
 from sidestep.store.index.index_file import open_index_file
 from sidestep.store.parquet.blocks import KEYS
 from sidestep.synopsis.skip import kept_blocks
+from tests.store.sealed import rewrite
 from tests.store.tables import index_rows, kept, set_age, write_parquet
 
 
@@ -66,7 +67,7 @@ def test_index_files_are_hidden_from_spark_and_say_what_they_are(table: Path) ->
     (path,) = (table / "_sidestep").iterdir()
     assert [file.path for file in read_snapshot(table).files] == ["f0", "f1", "f2"]
     metadata = pq.read_metadata(path).metadata
-    assert metadata[b"sidestep.format"] == b"1"
+    assert metadata[b"sidestep.format"] == b"2"
     assert metadata[b"sidestep.schema"] == b'{"x": "bigint"}'
     assert b"sidestep.writer" in metadata
 
@@ -261,21 +262,12 @@ def not_an_index(path: Path) -> None:
     pq.write_table(pa.table({"path": ["f0"]}), path)
 
 
-def with_format(path: Path, version: str, drop: str = "") -> None:
-    blocks = pq.read_table(path)
-    if drop:
-        blocks = blocks.drop_columns([drop])
-    with pq.ParquetWriter(path, blocks.schema, store_schema=False) as writer:
-        writer.write_table(blocks)
-        writer.add_key_value_metadata({"sidestep.format": version, "sidestep.schema": '{"x": "bigint"}'})
+def newer_format(path: Path) -> Path:
+    return rewrite(path, metadata={"sidestep.format": "3"})
 
 
-def newer_format(path: Path) -> None:
-    with_format(path, "2")
-
-
-def without_rows(path: Path) -> None:
-    with_format(path, "1", "rows")
+def without_rows(path: Path) -> Path:
+    return rewrite(path, pq.read_table(path).drop_columns(["rows"]))
 
 
 @pytest.mark.parametrize("damage", [damage_tail, damage_pages, empty, not_an_index, newer_format, without_rows])
@@ -283,8 +275,9 @@ def test_an_unusable_index_file_is_left_out_with_one_warning(table: Path, damage
     rows = index_rows(table, {"x": LONG})
     (first,) = append_blocks(index_folder(locate(table)), rows[:2], {"x": LONG})
     append_blocks(index_folder(locate(table)), rows[2:], {"x": LONG})
-    damage(Path(first.path))
-    with pytest.warns(SidestepWarning, match=first.name) as caught:
+    sealed = damage(Path(first.path))
+    unusable = sealed or Path(first.path)
+    with pytest.warns(SidestepWarning, match=unusable.name) as caught:
         index = open_index(table)
     assert len(caught) == 1
     open_index(table)  # a second warning would be an error
@@ -293,12 +286,13 @@ def test_an_unusable_index_file_is_left_out_with_one_warning(table: Path, damage
     assert len(index.problems) == 1
     again = update_index(read_snapshot(table), {"x": LONG})
     assert sorted(again.files["path"].to_pylist()) == ["f0", "f1", "f2"]
-    assert Path(first.path).exists(), "should not delete what it does not understand"
+    assert unusable.exists() == (sealed is not None), "should delete what is damaged, not what it does not understand"
+    assert len(again.problems) == (sealed is not None)
 
 
 def test_a_column_missing_from_an_index_file_is_unknown(table: Path) -> None:
     (location,) = append_blocks(index_folder(locate(table)), index_rows(table, {"x": LONG}), {"x": LONG})
-    with_format(Path(location.path), "1", "upper:x")
+    rewrite(Path(location.path), pq.read_table(location.path).drop_columns(["upper:x"]))
     index = open_index(table)
     assert index.catalog({"x": LONG}).synopses == ()
     assert not index.covered({"x": LONG}).any()

@@ -73,6 +73,8 @@ def test_what_is_no_feature_set_is_refused(tmp_path):
         ({**whole, "features": [{"weight": 1}]}, "not a whole feature set"),
         ({**whole, "features": [{"weight": 1, "predicates": ["x"]}]}, "not a whole feature set"),
         ({**whole, "found": 3}, "not a whole feature set"),
+        ({**whole, "found": {"queries": 9, "covered": 0, "threshold": 0}}, "was changed"),
+        ({name: whole[name] for name in whole if name != "digest"}, "was changed"),
     ):
         path.write_text(json.dumps(broken))
         with pytest.raises(SidestepError, match=message):

@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from sidestep.errors import UnsupportedTable
 from sidestep.predicate import DataType, parse_type
-from sidestep.spark.relation import from_snapshot
-from sidestep.store import Location, Snapshot, read_snapshot
-from sidestep.store.block_column import BLOCK, has_block_column, without_block_column
+from sidestep.spark.relation import read_every_row
+from sidestep.store import Location, Snapshot
+from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
 from sidestep.store.parquet.writer import RESERVED
 
@@ -42,12 +42,11 @@ class Source:
 
 
 def read_source(spark: SparkSession, path: str, name: str) -> Source:
-    """The table at a path, which a log calls ``name``; refused if a column could not be kept as it is."""
-    snapshot = read_snapshot(path)
-    rows = from_snapshot(spark, snapshot) if snapshot.format == "delta" else spark.read.parquet(path)
+    """The table at a path, every row of it, which a log calls ``name``; refused if a column could not be kept as is."""
+    rows, snapshot = read_every_row(spark, path)
     schema = snapshot.schema or rows.schema.json()
-    if has_block_column(schema):
-        schema, rows = without_block_column(schema), rows.drop(BLOCK)
+    if (hidden := block_name(schema)) is not None:
+        schema, rows = without_block_column(schema), rows.drop(hidden)
     fields = json.loads(schema)["fields"]
     check_names(snapshot.root, [field["name"] for field in fields])
     for field in fields:
@@ -62,7 +61,7 @@ def read_source(spark: SparkSession, path: str, name: str) -> Source:
 def check_names(root: Location, names: Sequence[str]) -> None:
     """Refuse a table with a column that has a name of sidestep's own."""
     for name in names:
-        if name.lower() == BLOCK or name.lower().startswith(RESERVED):
+        if name.lower().startswith(RESERVED):
             raise UnsupportedTable(
                 f"{root.uri} has a column {name}, a name that sidestep needs for itself: rename it first."
             )

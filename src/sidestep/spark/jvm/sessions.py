@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -94,6 +94,51 @@ def worker_error(problem: PythonException) -> SidestepError | None:
         if colon and name.startswith("sidestep.errors."):
             return SidestepError(said)
     return None
+
+
+STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""Options of a read that is to give every row or fail."""
+_PINNED = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # A footer of an unknown writer may be wrong, and a row group that it hides would be gone for good.
+    "spark.sql.parquet.filterPushdown": "false",
+    # What a Delta table holds is said by Parquet's own types: the proleptic calendar, and instants as they are.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}
+_ABOUT_READING = ("spark.sql.parquet.", "spark.sql.legacy.parquet.", "spark.sql.files.")
+_TUNING = frozenset(
+    f"spark.sql.{name}"
+    for name in (
+        "files.maxPartitionBytes",
+        "files.maxPartitionNum",
+        "files.minPartitionNum",
+        "files.openCostInBytes",
+        "parquet.columnarReaderBatchSize",
+        "parquet.enableVectorizedReader",
+        "parquet.enableNestedColumnVectorizedReader",
+    )
+)
+"""Settings about reading that change how fast files are read, not what."""
+
+
+def pinned_session(spark: SparkSession, names: Sequence[str]) -> SparkSession:
+    """A copy of the session in which the files of a Delta table with these columns read the same as in every other.
+
+    Settings that are about reading files are as Spark has them by default, those of the cluster's too, but for the few
+    that change only the speed; what expressions mean is the session's affair, and stays.
+    """
+    copy = quiet_session(spark)
+    for name in copy.conf.getAll:
+        if name.startswith(_ABOUT_READING) and name not in _TUNING and copy.conf.isModifiable(name):
+            copy.conf.unset(name)
+    for name, value in _PINNED.items():
+        copy.conf.set(name, value)
+    # A column of a file is found whatever its case, as Delta has it; else it would read as NULL.
+    alike = len({name.lower() for name in names}) < len(names)
+    copy.conf.set("spark.sql.caseSensitive", str(alike).lower())
+    return copy
 
 
 def quiet_session(spark: SparkSession) -> SparkSession:

@@ -19,13 +19,18 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   question)``: a line per scan, ``key TAB index id TAB …``. The reply has for each line a ``1`` if every file of the
   scan has a valid entry in one of these indexes, else a ``0``; it is empty if the plan is no longer known.
 - *answers*, Python → Java: the reply to a plan: for each scan with something to skip a line ``key TAB (index id TAB
-  skipped files TAB kept blocks) TAB …``, the files as bits over the index's entries, and at most one bound.
+  skipped files TAB kept blocks TAB own files TAB own blocks) TAB …``, the files as bits over the index's entries, and
+  at most one bound. ``own`` is the same by the query's own predicates alone, or ``=`` in place of the files if that is
+  all.
+- *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
+  bounds and whatever is not ``own`` rest on.
 - *kept blocks*, Python → Java: part of an answer: empty, or ``files:ranges:ids:bytes``: which files have block ids (as
   bits), low and high ends of ranges of ids, exact ids or none, and the bytes to be read.
 - *bound*, Python → Java: a line of the answers: ``bound TAB key TAB column TAB low:high,low:high``. Either end may be
   missing; both are whole numbers and belong to the range.
-- *keys*, Python → Java: ``rule.putKeys(index id, root, paths, numbers)``: the files that an index has entries for, in
-  the order of its entries; ``rule.dropKeys(index id)`` when it is out of use.
+- *keys*, Python → Java: ``rule.putKeys(index id, root, paths, numbers, footers)``: the files that an index has entries
+  for, in the order of its entries, and the digests of their footers, 16 bytes each, zeros for one that has none, as
+  base64 (empty if none has); ``rule.dropKeys(index id)`` when it is out of use.
 - *snapshot*, Python → Java: ``inspector.snapshot(session, identity, root, schema, partition columns, paths, numbers,
   values)``: a relation over these files; of each, a text or null per partition column.
 - *coverage*, Java → Python: the reply of ``inspector.coverage(rule, scan, "index id,…")``, in lines: files and bytes
@@ -55,7 +60,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.prune.conditions import BlockFilter
+from sidestep.store.parquet.footer import Digests
 from sidestep.synopsis import Mask
+
+MOST_UNFINISHED = 256
+"""Plans of which the end has not come yet; where a connection breaks, it never does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,8 @@ class Requests:
             if verb == "more":
                 token = token or str(next(self._tokens))
                 self._pieces.setdefault(token, []).append(text)
+                while len(self._pieces) > MOST_UNFINISHED:
+                    del self._pieces[next(iter(self._pieces))]
                 return token
             pieces = self._pieces.pop(token, [])
         _, number, settings = verb.split("\t", 2)
@@ -107,6 +118,16 @@ class IndexAnswer:
     """The files that need not be read, by entry."""
     blocks: BlockFilter | None = None
     """The blocks to be read of the others, where these have ids."""
+    own: OwnAnswer | None = None
+    """What of that joined tables have no part in; None if that is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """What is skipped of a scan for the query's own predicates alone."""
+
+    files: Mask
+    blocks: BlockFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +140,18 @@ class ScanAnswer:
     """``column TAB low:high,…``, or nothing."""
 
 
-def pack_answers(answers: Iterable[ScanAnswer]) -> str:
-    """The reply to a plan.
+def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The reply to a plan; ``witnesses`` are the scans that what is not ``own`` rests on, with their indexes.
 
-    >>> pack_answers([ScanAnswer("1,2", (IndexAnswer("7", np.array([True, False, True])),), "day\\t3:9")])
-    '1,2\\t7\\tBQ==\\t\\nbound\\t1,2\\tday\\t3:9'
+    >>> pack_answers([ScanAnswer("1,2", (IndexAnswer("7", np.array([True, False, True])),), "day\\t3:9")], {"3": ["8"]})
+    'rests\\t3\\t8\\n1,2\\t7\\tBQ==\\t\\t=\\t\\nbound\\t1,2\\tday\\t3:9'
     """
-    lines = []
+    lines = ["\t".join(["rests", key, *indexes]) for key, indexes in (witnesses or {}).items()]
     for answer in answers:
         parts = [answer.key]
         for one in answer.skipped:
-            parts += [one.index, pack_bits(one.files), "" if one.blocks is None else pack_blocks(one.blocks)]
+            parts += [one.index, pack_bits(one.files), pack_blocks(one.blocks)]
+            parts += ["=", ""] if one.own is None else [pack_bits(one.own.files), pack_blocks(one.own.blocks)]
         if len(parts) > 1:
             lines.append("\t".join(parts))
         # A column's name may hold a tab or a line's end: Java would then take a part of it for the name of another.
@@ -158,6 +180,15 @@ def pack_files(paths: Sequence[str], sizes: Any, times: Any) -> tuple[str, str]:
     return "\0".join(paths), _text(numbers)
 
 
+def pack_footers(digests: Digests) -> str:
+    """Digests of footers.
+
+    >>> pack_footers(np.zeros((2, 2), np.uint64)), len(base64.b64decode(pack_footers(np.ones((2, 2), np.uint64))))
+    ('', 32)
+    """
+    return _text(digests) if digests.any() else ""
+
+
 def pack_bits(mask: Mask) -> str:
     """A mask as bits."""
     return _text(np.packbits(mask, bitorder="little"))
@@ -176,8 +207,10 @@ def unpack_bits(text: str, count: int) -> Mask:
     return bits
 
 
-def pack_blocks(blocks: BlockFilter) -> str:
+def pack_blocks(blocks: BlockFilter | None) -> str:
     """Which blocks to read of the files that have ids."""
+    if blocks is None:
+        return ""
     ids = (_text(numbers.astype("<i4")) for numbers in (blocks.ranges, blocks.ids))
     return ":".join([pack_bits(blocks.files), *ids, str(blocks.bytes)])
 

@@ -46,7 +46,9 @@ from sidestep.predicate import (
     implies,
     normalize,
 )
+from sidestep.predicate.formula import unidentified
 from sidestep.predicate.text import literal_text, name_text
+from sidestep.spark.expressions import objection
 from sidestep.spark.log.statements import analyze_statements
 from sidestep.store.parquet.writer import word_names
 from sidestep.workload.features.feature_set import Feature, FeatureSet
@@ -90,11 +92,19 @@ def check_features(
 ) -> CheckedFeatures:
     """Those of the features that mean in this session, on a table of this schema, what they say."""
     texts = [_text(feature) for feature in features.features]
-    meanings = read_back(spark, [text or "FALSE" for text in texts], schema)
+    # Before Catalyst sees them: it looks names up and folds constants, and the texts may be a stranger's.
+    refused = [None if text is None else objection(spark, text, schema.names, python_functions=True) for text in texts]
+    safe = [
+        text if text is not None and reason is None else "FALSE" for text, reason in zip(texts, refused, strict=True)
+    ]
+    meanings = read_back(spark, safe, schema)
     used: list[tuple[Feature, str]] = []
     left_out: list[LeftOut] = []
-    for feature, text, meaning in zip(features.features, texts, meanings, strict=True):
-        reason = _objection(feature, meaning) if text is not None else "it has a value that SQL cannot spell"
+    for feature, text, reason, meaning in zip(features.features, texts, refused, meanings, strict=True):
+        if text is None:
+            reason = "it has a value that SQL cannot spell"
+        elif reason is None:
+            reason = _objection(feature, meaning)
         if reason is None and text is not None:
             used.append((feature, text))
         else:
@@ -116,12 +126,16 @@ def _objection(feature: Feature, meaning: Sequence[Predicate] | str) -> str | No
     """Why what was read back is not the feature; None if it is."""
     if isinstance(meaning, str):
         return f"it does not compile here ({meaning})"
-    if not feature_is_deterministic(feature):
-        return "its value may differ from one evaluation to the next"
     here = all_of(normalize(predicate) for predicate in meaning)
+    if not feature_is_deterministic(feature):
+        # A feature is stored without the reason; what was read just now has it.
+        why = next(
+            (f": {opaque.reason}" for opaque in unidentified(here) if opaque.deterministic and opaque.reason), ""
+        )
+        return f"its value may differ from one evaluation to the next{why}"
     if implies(feature.formula, here) and implies(here, feature.formula):
         return None
-    return "in this session it means something else (a function's code, the time zone, ANSI mode, or a column's type)"
+    return "in this session it means something else (a function's code, a setting of Spark's, or a column's type)"
 
 
 def feature_is_deterministic(feature: Feature) -> bool:

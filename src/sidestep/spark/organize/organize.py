@@ -37,7 +37,7 @@ from sidestep.spark.organize.reduce import (
     reduce_rows,
     word_matrix,
 )
-from sidestep.spark.organize.units import UNIT, unit_expression, with_units
+from sidestep.spark.organize.units import UNIT, bucket_expressions, check_order, unit_expression, with_units
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Watch
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
@@ -84,9 +84,11 @@ def organize(
     """
     watch = watch or Watch(rows.sparkSession.sparkContext)
     demands = demands_of(spec, checked)
+    check_order(rows, spec)
     with watch.stage("count"):
         located, known = with_units(rows, spec, target.partition_columns)
-    buckets = {f"{BUCKET}{number}": f.expr(text) for number, text in enumerate(spec.buckets if demands else ())}
+    asked = bucket_expressions(rows, spec) if demands else []
+    buckets = {f"{BUCKET}{number}": bucket for number, bucket in enumerate(asked)}
     featurized = with_words(located.withColumns(buckets) if buckets else located, checked)
     columns = [*target.partition_columns, UNIT, *buckets, *checked.words]
     keys = {name: f"{RESERVED}k{number}" for number, name in enumerate(columns)}

@@ -17,6 +17,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.expressions import check_stored
 from sidestep.store.parquet.writer import RESERVED
 from sidestep.store.sidecars.layout import LayoutSpec
 
@@ -27,24 +28,33 @@ def with_units(rows: DataFrame, spec: LayoutSpec, partition_columns: Sequence[st
     """The rows with the unit of each, and how many rows there are where that had to be counted."""
     if spec.by is None:
         return with_slices(rows, UNIT, spec.unit_rows, partition_columns)
-    return rows.withColumn(UNIT, unit_expression(rows, spec.by)), None
+    return rows.withColumn(UNIT, unit_expression(rows, spec)), None
 
 
-def unit_expression(rows: DataFrame, by: str) -> Column:
-    """The expression that tells units apart, refused if it is none."""
-    try:
-        unit = f.expr(by)
-        kind = rows.select(unit.alias(UNIT))
-        deterministic = kind._jdf.queryExecution().analyzed().deterministic()
-        type_name = kind.schema[0].dataType.typeName()
-    except AnalysisException as problem:
-        said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
-        raise SidestepError(f"by={by!r} is not an expression over this table's columns: {said}") from problem
-    if not deterministic:
-        raise SidestepError(f"by={by!r} may differ each time it is evaluated: a row must stay in its unit.")
-    if type_name in ("array", "map", "struct", "variant", "calendarinterval"):
-        raise SidestepError(f"by={by!r} is a {type_name}: units are told apart by a single value, such as a month.")
-    return unit
+def unit_expression(rows: DataFrame, spec: LayoutSpec) -> Column:
+    """The expression that tells units apart, refused if it is none: it is kept on disk, so it may come from anyone."""
+    assert spec.by is not None
+    kind = check_stored(rows, spec.by, f"The layout {spec.source} has units by " if spec.source else "by=").typeName()
+    if kind in ("array", "map", "struct", "variant", "calendarinterval"):
+        raise SidestepError(f"by={spec.by!r} is a {kind}: units are told apart by a single value, such as a month.")
+    return f.expr(spec.by)
+
+
+def bucket_expressions(rows: DataFrame, spec: LayoutSpec) -> list[Column]:
+    """The expressions that tell rows of a unit apart further."""
+    for text in spec.buckets:
+        check_stored(rows, text, f"The layout {spec.source} has a bucket " if spec.source else "The bucket ")
+    return [f.expr(text) for text in spec.buckets]
+
+
+def check_order(rows: DataFrame, spec: LayoutSpec) -> None:
+    """Refuse a layout that orders rows by what is no column."""
+    for name in spec.order:
+        if name not in rows.columns:
+            raise SidestepError(
+                f"The layout {spec.source} orders rows by {name}, which is no column of the table: load it again, "
+                "with another order."
+            )
 
 
 PATH, INDEX, OFFSET, EACH = (f"{RESERVED}{name}" for name in ("path", "index", "offset", "each"))

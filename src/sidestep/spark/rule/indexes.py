@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import re
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sidestep.spark.jvm.wire import pack_files
+from sidestep.errors import SidestepWarning
+from sidestep.spark.jvm.wire import pack_files, pack_footers
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
-from sidestep.store.index.table_index import open_folder
+from sidestep.store.index.table_index import open_folder, warn_once
+
+log = logging.getLogger("sidestep")
 
 LEVELS_UP = 4
 """How far above a folder that is read an index is looked for: a query may read one partition of an indexed table."""
 REMOTE_SECONDS = 30.0
 """How long a look at a remote folder holds; a local one is looked at for each query."""
+PATIENCE = 5.0
+"""Seconds that a query waits for another one to look at a folder."""
+MOST_FOLDERS = 1_000
+"""Folders that are remembered, with their indexes if they have one."""
 _PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
 _numbers = itertools.count(1)
 
@@ -34,20 +43,31 @@ class OpenIndex:
     index: TableIndex
 
 
-@dataclass
 class _Slot:
-    opened: OpenIndex | None
-    looked: float
+    """What is known of one folder; who looks at it, and perhaps opens its index, holds the lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.busy_since: float | None = None
+        self.opened: OpenIndex | None = None
+        self.looked = 0.0
 
 
 class Indexes:
-    """Finds the index of a folder and keeps it open; a newer one on disk replaces it before the next query."""
+    """Finds the index of a folder and keeps it open; a newer one on disk replaces it before the next query.
+
+    A store that hangs costs the queries that read it, and those only for a while: each folder has a lock of its own,
+    and who has waited ``PATIENCE`` seconds for another to look at a folder goes on without its index. Folders that were
+    not asked for lately are forgotten, or a session that reads ever new tables would hold them all.
+    """
 
     def __init__(self, rule: Any, index_dir: str | os.PathLike[str] | None = None) -> None:
         self._rule = rule
         self._index_dir = index_dir
-        self._slots: dict[str, _Slot] = {}
-        self._lock = threading.RLock()
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        """The one asked for last is last."""
+        self._lock = threading.Lock()
+        """Held for a moment at a time, and never while something is read or called."""
 
     def find(self, roots: Iterable[str]) -> list[OpenIndex]:
         """The distinct indexes that cover these folders or files: for each its own, or the nearest one above it."""
@@ -64,18 +84,58 @@ class Indexes:
         return list(distinct.values())
 
     def _at(self, root: str) -> OpenIndex | None:
+        while True:
+            slot, forgotten = self._slot(root)
+            self._drop(forgotten)
+            busy = slot.busy_since
+            stuck = busy is not None and time.monotonic() - busy > PATIENCE
+            if stuck or not slot.lock.acquire(timeout=PATIENCE):
+                log.warning(
+                    "sidestep goes on without the index of %s, which takes more than %g s to open", root, PATIENCE
+                )
+                return None
+            try:
+                if self._is_current(root, slot):
+                    slot.busy_since = time.monotonic()
+                    return self._look(root, slot)
+            finally:
+                slot.busy_since = None
+                slot.lock.release()
+
+    def _slot(self, root: str) -> tuple[_Slot, list[_Slot]]:
+        """The slot of a folder, and those that had to go for it."""
         with self._lock:
-            location = locate(root)
-            slot = self._slots.get(root)
-            now = time.monotonic()
-            if slot is not None and not location.local and now - slot.looked < REMOTE_SECONDS:
-                return slot.opened
-            opened = self._reopen(root, location, slot.opened if slot else None)
-            if opened is not None or not location.local:
-                self._slots[root] = _Slot(opened, now)
-            elif slot is not None:
-                del self._slots[root]
-            return opened
+            slot = self._slots.setdefault(root, _Slot())
+            self._slots.move_to_end(root)
+            forgotten = []
+            while len(self._slots) > MOST_FOLDERS:
+                forgotten.append(self._slots.popitem(last=False)[1])
+            return slot, forgotten
+
+    def _look(self, root: str, slot: _Slot) -> OpenIndex | None:
+        location = locate(root)
+        now = time.monotonic()
+        if not location.local and slot.looked and now - slot.looked < REMOTE_SECONDS:
+            return slot.opened
+        try:
+            slot.opened, slot.looked = self._reopen(root, location, slot.opened), now
+        except SidestepWarning:
+            raise  # where warnings are errors
+        except Exception as problem:
+            # One table's index is that table's matter: a query on others goes on with theirs.
+            warn_once(f"{root}:index", f"The index of {root} cannot be used ({problem!r}): it skips nothing.")
+            self._drop([slot])
+            slot.opened, slot.looked = None, now
+        if not self._is_current(root, slot):  # forgotten, or all was closed, while it was being opened
+            self._drop([slot])
+        elif slot.opened is None and location.local:
+            with self._lock:
+                self._slots.pop(root, None)
+        return slot.opened
+
+    def _is_current(self, root: str, slot: _Slot) -> bool:
+        with self._lock:
+            return self._slots.get(root) is slot
 
     def _reopen(self, root: str, location: Location, before: OpenIndex | None) -> OpenIndex | None:
         folder = index_folder(location, self._index_dir)
@@ -94,14 +154,19 @@ class Indexes:
     def _send(self, opened: OpenIndex) -> None:
         files = opened.index.files
         paths, numbers = pack_files(files["path"].to_pylist(), files["size"].to_numpy(), files["modified"].to_numpy())
-        self._rule.putKeys(opened.id, opened.root, paths, numbers)
+        self._rule.putKeys(opened.id, opened.root, paths, numbers, pack_footers(opened.index.map.footers))
+
+    def _drop(self, slots: Iterable[_Slot]) -> None:
+        """Queries that are being planned may still name these; the JVM leaves their files alone."""
+        for slot in slots:
+            if slot.opened is not None:
+                self._rule.dropKeys(slot.opened.id)
 
     def close(self) -> None:
         with self._lock:
-            for slot in self._slots.values():
-                if slot.opened is not None:
-                    self._rule.dropKeys(slot.opened.id)
+            slots = list(self._slots.values())
             self._slots.clear()
+        self._drop(slots)
 
 
 def _upwards(root: str) -> Iterator[str]:

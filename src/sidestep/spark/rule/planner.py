@@ -13,7 +13,15 @@ from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
 from sidestep.prune.decide import decide
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.jvm.wire import IndexAnswer, Requests, ScanAnswer, pack_answers, pack_coverage, unpack_coverage
+from sidestep.spark.jvm.wire import (
+    IndexAnswer,
+    OwnAnswer,
+    Requests,
+    ScanAnswer,
+    pack_answers,
+    pack_coverage,
+    unpack_coverage,
+)
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
 from sidestep.synopsis import Catalog, Mask
@@ -46,6 +54,16 @@ class ScanDecision:
     def block_filter(self) -> BlockFilter | None:
         """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
         return block_filter(self.catalog, self.kept, self.index.index.block_ids)
+
+    @cached_property
+    def own(self) -> OwnAnswer | None:
+        """What is skipped whatever becomes of joined tables; None if these have no part in what is skipped."""
+        if not (self.static & ~self.kept).any():
+            return None
+        certain = self.static | self.kept
+        return OwnAnswer(
+            ~self.catalog.files_kept(certain), block_filter(self.catalog, certain, self.index.index.block_ids)
+        )
 
 
 class IndexedTables:
@@ -86,6 +104,12 @@ class PlannedQuery:
     decision: Decision
     tables: IndexedTables
 
+    @property
+    def witnesses(self) -> dict[str, list[str]]:
+        """The scans that induced skips rest on, with the ids of their indexes."""
+        keys = sorted(self.decision.witnesses)
+        return {key: [index.id for index in self.tables.indexes(self.query.scans[key])] for key in keys}
+
     @cached_property
     def scans(self) -> tuple[ScanDecision, ...]:
         """Each covered scan with each of its indexes."""
@@ -109,10 +133,20 @@ class Planner:
     def __init__(self, indexes: Indexes | None = None, settings: Settings | None = None) -> None:
         self.indexes = indexes
         self.settings = settings or Settings()
-        self.complete: Callable[[str, str], str] = lambda number, scans: ""
+        self.complete: Callable[[str, str], str] = _knows_nothing
         """Asks the JVM which scans of the plan of that number are covered whole."""
         self.last_problem = ""
         self._requests = Requests()
+
+    def detach(self) -> None:
+        """Let go of the rule and of the indexes.
+
+        The rule holds the planner, from the other side of the bridge; where the planner holds the rule as well, neither
+        Java nor Python can tell that no one needs the two any more.
+        """
+        indexes, self.indexes, self.complete = self.indexes, None, _knows_nothing
+        if indexes is not None:
+            indexes.close()
 
     def apply(self, message: str) -> str:
         """The answers to a plan, or the reply to a piece of one; see :mod:`sidestep.spark.jvm.wire`."""
@@ -122,7 +156,8 @@ class Planner:
         try:
             query = read_plan(request.text)
             settings = session_settings(request.settings, self.settings)
-            return pack_answers(_answers(self.decide(query, partial(self.complete, request.number), settings)))
+            planned = self.decide(query, partial(self.complete, request.number), settings)
+            return pack_answers(_answers(planned), planned.witnesses)
         except Exception as problem:
             self.last_problem = f"{type(problem).__name__}: {problem}"
             log.warning("sidestep left a query as it was: %s", self.last_problem, exc_info=True)
@@ -139,6 +174,11 @@ class Planner:
         implements = ("java.util.function.Function",)
 
 
+def _knows_nothing(number: str, scans: str) -> str:
+    """The reply of a JVM that knows no such plan."""
+    return ""
+
+
 def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
     """What each scan with something to skip may leave out."""
     by_key: dict[str, list[ScanDecision]] = {}
@@ -146,12 +186,17 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
         by_key.setdefault(decision.scan.key, []).append(decision)
     for key, decisions in by_key.items():
         bound = ""
-        if len(decisions) == 1 and decisions[0].block_filter is None:
-            # Where blocks are told by their ids, nothing is left for a bound to do.
+        bounds = planned.decision.bounds.get(key, ())
+        if len(decisions) == 1 and bounds:
             only = decisions[0]
-            bound = worthwhile_bound(planned.decision.bounds.get(key, ()), only.catalog, only.static, only.kept)
+            bound = worthwhile_bound(bounds, only.catalog, only.static, only.kept)
         skipped = tuple(
-            IndexAnswer(decision.index.id, decision.skipped_files, decision.block_filter)
+            IndexAnswer(
+                decision.index.id,
+                decision.skipped_files,
+                decision.block_filter,
+                decision.own if planned.decision.witnesses else None,
+            )
             for decision in decisions
             if decision.skipped_files.any() or decision.block_filter is not None or bound
         )

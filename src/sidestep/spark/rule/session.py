@@ -43,8 +43,7 @@ class Enabled:
         if self.recorder is not None:
             self.recorder.stop()
         self.inspector.install(self.spark._jsparkSession, self.rule, False)
-        if self.planner.indexes is not None:
-            self.planner.indexes.close()
+        self.planner.detach()
         with _lock:
             _enabled.pop(session_key(self.spark), None)
 
@@ -92,8 +91,9 @@ def enable(
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
-    ``.maxRanges`` and ``.seconds`` say how far these go, and ``spark.sidestep.stages.NAME=false`` leaves out one of the
-    stages ``static``, ``induced`` and ``reuse``.
+    ``.maxRanges`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves out one of the
+    stages ``static``, ``induced`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file only if its footer
+    is the one that was indexed, where size and modification time are not enough.
     """
     check_session(spark)
     options = InducedOptions(kappa=kappa, max_ranges=max_ranges, seconds=induced_seconds)

@@ -4,11 +4,16 @@
 setting                                       meaning
 ============================================  ====================================================================
 ``spark.sidestep.enabled``                    whether anything is skipped (read in Java, before a plan is written)
+``spark.sidestep.seconds``                    how long a query waits for what is skipped of it, 10 if not set; one that
+                                              has waited in vain reads everything (kept in Java)
 ``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, induced, reuse
 ``spark.sidestep.induced``                    the same as ``spark.sidestep.stages.induced``
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
 ``spark.sidestep.induced.maxRanges``
 ``spark.sidestep.induced.seconds``
+``spark.sidestep.fileKeys``                   what tells the file that was indexed from another in its place:
+                                              ``listing`` (size and modification time), or ``footer`` (a digest of
+                                              its footer as well; read in Java, and when a table is indexed)
 ============================================  ====================================================================
 
 They hold for the next query. A value that makes no sense never fails one: it is warned of once, and what ``enable``
@@ -24,6 +29,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from sidestep.errors import SidestepError
 from sidestep.prune.analysis import Settings
 from sidestep.prune.decide import STAGES
@@ -38,6 +45,14 @@ INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.seconds": ("seconds", float),
 }
 """Options of induced predicates by the rest of their setting's name: the field, and how its text is read."""
+
+
+FILE_KEYS = ("listing", "footer")
+
+
+def wants_footer_keys(spark: SparkSession) -> bool:
+    """Whether files of this session are told apart by their footers, too."""
+    return str(spark.conf.get(f"{PREFIX}fileKeys", "listing")).strip().lower() == "footer"
 
 
 @lru_cache(maxsize=64)
@@ -78,6 +93,10 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
         return replace(settings, induced=replace(settings.induced, **{field: read(value)}))
     if name.startswith("induced."):
         raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + known for known in INDUCED)}.")
+    if name == "fileKeys" and value.lower() not in FILE_KEYS:
+        raise SidestepError(f"files are told apart by {' or '.join(FILE_KEYS)}.")
+    if name == "seconds" and not float(value) > 0:
+        raise SidestepError("a query can only wait for more than 0 seconds.")
     if name != "induced" and not name.startswith("stages."):
         return settings
     stage = name.removeprefix("stages.")

@@ -16,13 +16,14 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from sidestep.errors import SidestepError
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
-from sidestep.spark.jvm.sessions import leaves_session_active
+from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import read
+from sidestep.spark.relation import read_every_row, without_block_ids
 from sidestep.spark.table.reports import WriteReport
-from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
+from sidestep.spark.table.state import TableState, check_rows, commit_files, find_table, open_table
+from sidestep.store import Snapshot
 from sidestep.store.parquet.writer import FILE, GROUP
 from sidestep.synopsis.recipe import RecipeText
 
@@ -46,21 +47,31 @@ def append(
     """Add the rows of a DataFrame, or of the table at a path, to the Delta table at a path or of a name.
 
     Columns are matched by name. A column that the rows lack becomes NULL; one too many, or one of another type, is an
-    error. One atomic commit: readers see all of the rows or none. Their blocks get the synopses that the table has,
-    but for columns that ``synopses`` names: those get what it says, in what comes later as well.
+    error. One atomic commit: readers see all of the rows or none. Of a path every row is read, or it is an error,
+    whatever the session is set to ignore; a DataFrame is what it is. Blocks get the synopses that the table has, but
+    for columns that ``synopses`` names: those get what it says, in what comes later as well.
     """
     root = find_table(spark, table)
-    given = rows if isinstance(rows, DataFrame) else read(spark, rows)
+    given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
     watch = Watch(spark.sparkContext, progress)
     state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
     matched = match_columns(given, state.schema, root.uri)
     with watch.stage("write"):
         written = write_on_spark(_prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
     version = state.snapshot.version
-    if written:
+    if not written:
+        check_rows(state, source, written)
+    else:
         # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
-        version = commit_files(state, written, (), operation="WRITE", data_change=True, watch=watch).version
+        version = commit_files(
+            state, written, (), source=source, operation="WRITE", data_change=True, watch=watch
+        ).version
     return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
+
+
+def _read(spark: SparkSession, path: str | os.PathLike[str]) -> tuple[DataFrame, Snapshot]:
+    rows, source = read_every_row(spark, path)
+    return without_block_ids(rows, source), source
 
 
 def _prepare_rows(rows: DataFrame, state: TableState) -> DataFrame:

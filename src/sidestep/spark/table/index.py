@@ -24,9 +24,10 @@ from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, read, resolve
+from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as table_status
-from sidestep.store.block_column import BLOCK
+from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.status import index_status
@@ -68,12 +69,15 @@ def index(
     like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
     ``"id=range-set:20,code=bloom"``, or a mapping from column to the same. The choice is remembered: later calls give
     new files what the others have, unless one of these is given. ``rebuild`` makes everything anew, of all files.
+
+    A file whose path, size and modification time are those of an entry is up to date. With the session's setting
+    ``spark.sidestep.fileKeys=footer`` its footer, too, has to be the one that the entry was made from.
     """
     size = None if budget is None else bytes_of(budget)
     path = resolve(spark, table)
     snapshot = read_snapshot(path)
     types = column_types(spark, snapshot, path, columns)
-    usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns and of != BLOCK}
+    usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns}
     watch = Watch(spark.sparkContext, progress)
     workload, usage = None, None
     if log is not None:
@@ -95,6 +99,7 @@ def index(
         rates=None if choice is None else choice.bounds,
         asked=None if usage is None else popular_sets(usage, usable),
         rebuild=rebuild,
+        by_footer=wants_footer_keys(spark),
         watch=watch,
     )
     if choice is None:
@@ -153,6 +158,7 @@ def index_snapshot(
     rates: Mapping[str, float] | None = None,
     asked: AskedRanges | None = None,
     rebuild: bool = False,
+    by_footer: bool = False,
     watch: Watch | None = None,
 ) -> TableIndex:
     """The collect job: index the files of a snapshot that are not indexed yet, with zone maps and by recipes.
@@ -169,7 +175,17 @@ def index_snapshot(
         with watched.stage("collect", len(files), "files"):
             return summarize_on_spark(spark, snapshot, files, columns, sources, making)
 
-    return update_index(snapshot, columns, index, run, recipes=recipes, rates=rates, asked=asked, rebuild=rebuild)
+    return update_index(
+        snapshot,
+        columns,
+        index,
+        run,
+        recipes=recipes,
+        rates=rates,
+        asked=asked,
+        rebuild=rebuild,
+        by_footer=by_footer,
+    )
 
 
 def status(
@@ -187,7 +203,7 @@ def column_types(
 ) -> dict[str, DataType]:
     """The columns to index with their types: as Spark sees the table."""
     if snapshot.schema is not None:
-        schema = StructType.fromJson(json.loads(snapshot.schema))
+        schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
     else:
         schema = spark.read.parquet(path).schema
     types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
@@ -216,10 +232,11 @@ def summarize_on_spark(
     by_size = sorted(files, key=lambda file: file.size, reverse=True)
     shares = [by_size[start::tasks] for start in range(tasks)]
     root, log_times, wanted = snapshot.root.uri, snapshot.format == "delta", dict(columns)
+    block = block_name(snapshot.schema)
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
-            yield from _summarize_share(root, share, wanted, sources, log_times, making)
+            yield from _summarize_share(root, share, wanted, sources, log_times, making, block)
 
     with same_interpreter(context):
         summaries = context.parallelize(shares, tasks).mapPartitions(work).collect()
@@ -233,12 +250,13 @@ def _summarize_share(
     sources: Sources,
     log_times: bool,
     making: BuildPlan,
+    block: str | None,
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)
     for file in files:
         try:
-            table = block_summaries(location, file, columns, sources, making=making, log_times=log_times)
+            table = block_summaries(location, file, columns, sources, making=making, log_times=log_times, block=block)
         except DamagedFile as problem:
             yield str(problem)
             continue

@@ -22,13 +22,17 @@ from sidestep.spark.organize.organize import unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, resolve
 from sidestep.spark.table.reports import LoadReport
-from sidestep.spark.table.state import TableState, organize_files, rebuilt_synopses, table_state
+from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
+from sidestep.store.commit.log_entry import has_version
 from sidestep.store.commit.transaction import check_writable, with_retries
+from sidestep.store.index.index_file import FOLDER
 from sidestep.store.index.table_index import open_index
-from sidestep.store.location import list_names
+from sidestep.store.location import list_files, list_names
+from sidestep.store.parquet.writer import is_block_file
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout
 from sidestep.store.snapshots.delta import is_delta
+from sidestep.store.snapshots.folder import is_hidden
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of
 from sidestep.workload.features.feature_set import FeatureSet
@@ -139,8 +143,18 @@ def _check_target(source: Location, target: Location) -> None:
                 "table is to be, with target=…."
             )
         check_writable(source)
-    elif any(not name.startswith("_sidestep") for name in list_names(target)):
+    elif any(name != FOLDER for name in list_names(target)) and not _was_cut_short(target):
         raise SidestepError(f"There is something at {target.uri} already: give a folder that is empty or not there.")
+
+
+def _was_cut_short(target: Location) -> bool:
+    """Whether all there is in a folder is what a load into a new table leaves that never came to its commit.
+
+    Its files are then no one's, and become ``vacuum``'s.
+    """
+    if not is_delta(target) or has_version(target):
+        return False
+    return all(is_block_file(status.path) for status in list_files(target, is_hidden))
 
 
 def _choose_synopses(
@@ -182,11 +196,12 @@ def _choose_spec(
         buckets=before.buckets,
         demands=before.demands,
         demands_of=before.demands_of,
+        source=before.source if request.by is None else "",
     )
     for column in spec.order:
         _check_order(source, column)
     if spec.by is not None:
-        unit_expression(source.rows, spec.by)
+        unit_expression(source.rows, spec)
     if workload is not None:
         return _choose_by_log(spark, source, request, spec, workload)
     features = _choose_features(request, folder, before)
@@ -261,7 +276,7 @@ def _lay_out(source: Source, state: TableState, choice: RecipeChoice | None, wat
         state,
         source.rows,
         state.snapshot.files,
-        source_bytes=source.snapshot.bytes,
+        source=source.snapshot,
         operation=OPERATION if in_place else CREATION,
         data_change=not in_place,
         watch=watch,
@@ -276,7 +291,8 @@ def _lay_out(source: Source, state: TableState, choice: RecipeChoice | None, wat
             stacklevel=4,
         )
     if choice is not None:
-        remember_keeping(commit.index, [file.data_file for file in organized.files])
+        with committed(state, commit.version, "what its synopses keep could not be noted"):
+            remember_keeping(commit.index, [file.data_file for file in organized.files])
     return LoadReport.of(
         state, commit.version, source.snapshot, organized, watch.stages, () if choice is None else choice.notes
     )

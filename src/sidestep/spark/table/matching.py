@@ -13,8 +13,9 @@ from pyspark.sql import functions as f
 from sidestep.errors import SidestepError
 from sidestep.predicate import And, Predicate, normalize
 from sidestep.predicate.columns import columns_of
+from sidestep.spark.expressions import refuse_clock_words
 from sidestep.spark.organize.featurize import read_back
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import every_row
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile, Snapshot
 from sidestep.store.parquet.writer import RESERVED
@@ -24,17 +25,22 @@ PATH = f"{RESERVED}path"
 
 
 def check_condition(spark: SparkSession, state: TableState, where: str) -> None:
-    """Refuse what is no condition on one row of the table."""
+    """Refuse what is no condition on one row of the table, or has more than one answer.
+
+    Subqueries, and what reads the clock, are for :func:`sidestep.spark.expressions.settle` before.
+    """
     if not where.strip():
         raise SidestepError("The condition is empty. To take every row, say so: where='true'.")
-    rows = from_snapshot(spark, state.only(())).select(*state.schema.names)
+    rows = every_row(spark, state.only(())).select(*state.schema.names)
     try:
-        plan = rows.select(f.coalesce(f.expr(where), f.lit(False)))._jdf.queryExecution().analyzed()
+        analyzed = rows.select(f.coalesce(f.expr(where), f.lit(False)))
+        plan = analyzed._jdf.queryExecution().analyzed()
     except AnalysisException as problem:
         said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
         raise SidestepError(f"{where!r} is not a condition on the columns of {state.root.uri}: {said}") from problem
     if not plan.deterministic():
         raise SidestepError(f"{where!r} may be true one time and false the next: a row must be either.")
+    refuse_clock_words(analyzed, where)
 
 
 def files_that_may_match(spark: SparkSession, state: TableState, where: str) -> tuple[DataFile, ...]:
@@ -82,6 +88,6 @@ def files_that_match(
     if not files:
         return {}
     snapshot = state.only(files)
-    rows = with_path(from_snapshot(spark, snapshot), snapshot).where(f.expr(where))
+    rows = with_path(every_row(spark, snapshot), snapshot).where(f.expr(where))
     counts = {row[PATH]: int(row["count"]) for row in rows.groupBy(PATH).count().collect()}
     return {path: (file, counts[path]) for path, file in by_spelling(snapshot, counts).items()}

@@ -27,14 +27,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.predicate.text import name_text
+from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import every_row, without_block_ids
 from sidestep.spark.table.matching import check_condition, files_that_may_match
 from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location
-from sidestep.store.block_column import BLOCK
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.sidecars.layout import load_layout, save_features, save_layout
 from sidestep.synopsis.recipe import RecipeText
@@ -114,10 +114,11 @@ def optimize(
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
     state = open_table(quiet, root, index_dir, features=given, synopses=synopses)
     anew = by is not None and by != state.spec.by
-    spec = replace(state.spec, by=by) if anew else state.spec
+    spec = replace(state.spec, by=by, source="") if anew else state.spec
     if spec.by is not None:
-        unit_expression(from_snapshot(quiet, state.only(())), spec.by)
+        unit_expression(every_row(quiet, state.only(())), spec)
     if where is not None:
+        (where,) = settle(quiet, [where], state.schema)
         check_condition(quiet, state, where)
     spec = replace(spec, features=state.features_id) if given is not None else spec
     stored = replace(spec, by=state.spec.by)
@@ -216,9 +217,9 @@ def worthwhile(counts: Sequence[int], enough: int) -> bool:
 
 
 def _rows_by_unit(spark: SparkSession, state: TableState, files: Sequence[DataFile]) -> list[int]:
-    rows = from_snapshot(spark, state.only(files))
+    rows = every_row(spark, state.only(files))
     keys = [f.col(name_text(name)) for name in state.snapshot.partition_columns]
-    keys += [unit_expression(rows, state.spec.by)] if state.spec.by is not None else []
+    keys += [unit_expression(rows, state.spec)] if state.spec.by is not None else []
     return [int(row["count"]) for row in rows.groupBy(*keys).count().collect()]
 
 
@@ -245,9 +246,9 @@ def _organize_batch(
         return None
     organized, commit = organize_files(
         state,
-        from_snapshot(spark, state.only(held)).drop(BLOCK),
+        without_block_ids(every_row(spark, state.only(held)), state.snapshot),
         held,
-        source_bytes=sum(file.size for file in held),
+        source=state.only(held),
         operation="OPTIMIZE",
         data_change=False,
         watch=watch,

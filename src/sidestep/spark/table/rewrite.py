@@ -12,8 +12,9 @@ stored as Spark's own UPDATE would store them.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 from pyspark.errors import AnalysisException
@@ -24,19 +25,21 @@ from pyspark.sql.types import StructField, StructType
 from sidestep.errors import SidestepError
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
+from sidestep.spark.expressions import refuse_clock_words, settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
-from sidestep.spark.organize.write import with_partition_texts, write_on_spark
+from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import from_snapshot
+from sidestep.spark.relation import every_row, without_block_ids
 from sidestep.spark.table.append import not_null, plain
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match, with_path
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import TableState, commit_files, find_table, open_table
 from sidestep.store import DataFile, Location
-from sidestep.store.block_column import BLOCK, has_block_column
+from sidestep.store.block_column import block_name
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
+from sidestep.store.snapshots.delta import read_delta
 
 POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
 RowChange = Callable[[DataFrame, TableState], DataFrame]
@@ -54,15 +57,17 @@ def delete(
 ) -> WriteReport:
     """Delete the rows of a Delta table, given by path or name, for which a condition in SQL is TRUE.
 
-    One atomic commit, tried again from the start if other writers changed the same files meanwhile.
+    ``current_date()`` and the like are those of one moment; subqueries are refused. One atomic commit, tried again from
+    the start if other writers changed the same files meanwhile.
     """
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
+    (condition,) = _settle(spark, root, where)
 
     def keep_unmatched(rows: DataFrame, state: TableState) -> DataFrame:
         return rows.where(~f.col(MATCHES))
 
-    return with_retries(lambda: _rewrite("delete", spark, root, where, keep_unmatched, index_dir, watch))
+    return with_retries(lambda: _rewrite("delete", spark, root, condition, keep_unmatched, (), index_dir, watch))
 
 
 @leaves_session_active
@@ -77,21 +82,31 @@ def update(
 ) -> WriteReport:
     """Set columns to expressions in SQL (over the row as it was) in the rows for which a condition is TRUE.
 
-    A value that does not fit its column is an error, as in an INSERT under ANSI rules. One atomic commit, tried again
-    from the start if other writers changed the same files meanwhile.
+    A value that does not fit its column is an error, as in an INSERT under ANSI rules. ``current_timestamp()`` and the
+    like are those of one moment; subqueries are refused. One atomic commit, tried again from the start if other writers
+    changed the same files meanwhile.
     """
     if not set:
         raise SidestepError("There is nothing to set: give columns with their new values, such as {'price': '0'}.")
     root = find_table(spark, table, removes_rows=True)
     watch = Watch(spark.sparkContext, progress)
 
+    condition, *texts = _settle(spark, root, where, *set.values())
+    values = dict(zip(set, texts, strict=True))
+
     def assign(rows: DataFrame, state: TableState) -> DataFrame:
-        new = assigned_values(rows, set, state.schema, root.uri)
+        new = assigned_values(rows, values, state.schema, root.uri)
         return rows.withColumns(
             {name: f.when(f.col(MATCHES), value).otherwise(f.col(name_text(name))) for name, value in new.items()}
         )
 
-    return with_retries(lambda: _rewrite("update", spark, root, where, assign, index_dir, watch))
+    return with_retries(lambda: _rewrite("update", spark, root, condition, assign, tuple(set), index_dir, watch))
+
+
+def _settle(spark: SparkSession, root: Location, *texts: str) -> list[str]:
+    """The texts of a statement with one answer: they are evaluated to find files, to rewrite them, on each retry."""
+    schema = StructType.fromJson(json.loads(read_delta(root).schema or "{}"))
+    return settle(quiet_session(spark), texts, schema)
 
 
 def _rewrite(
@@ -100,6 +115,7 @@ def _rewrite(
     root: Location,
     where: str,
     change: RowChange,
+    assigned: Collection[str],
     index_dir: str | os.PathLike[str] | None,
     watch: Watch,
 ) -> WriteReport:
@@ -107,7 +123,7 @@ def _rewrite(
     state = open_table(quiet, root, index_dir)
     check_condition(quiet, state, where)
     # Refuses bad expressions before any work.
-    change(_with_matches(from_snapshot(quiet, state.only(())), where), state)
+    change(_with_matches(every_row(quiet, state.only(())), where), state)
     with watch.stage("find files"):
         looked_at = files_that_may_match(quiet, state, where)
         matching = files_that_match(quiet, state, looked_at, where)
@@ -117,9 +133,18 @@ def _rewrite(
     version = state.snapshot.version
     if matching:
         with watch.stage("rewrite", sum(_rows_of(state, removed))):
-            written = _write_files(quiet, state, {path: file for path, (file, _) in matching.items()}, where, change)
-        done = commit_files(state, written, removed, operation=operation.upper(), data_change=True, watch=watch)
-        version = done.version
+            files = {path: file for path, (file, _) in matching.items()}
+            written = _write_files(quiet, state, files, where, change, assigned)
+        version = commit_files(
+            state,
+            written,
+            removed,
+            source=state.only(removed),
+            deleted=rows if operation == "delete" else 0,
+            operation=operation.upper(),
+            data_change=True,
+            watch=watch,
+        ).version
     return WriteReport.of(
         operation, state, version, written, watch.stages, rows=rows, removed=len(removed), looked_at=len(looked_at)
     )
@@ -130,23 +155,35 @@ def _with_matches(rows: DataFrame, where: str) -> DataFrame:
 
 
 def _write_files(
-    spark: SparkSession, state: TableState, files: Mapping[str, DataFile], where: str, change: RowChange
+    spark: SparkSession,
+    state: TableState,
+    files: Mapping[str, DataFile],
+    where: str,
+    change: RowChange,
+    assigned: Collection[str],
 ) -> list[WrittenFile]:
     """The rows that remain of some files, in new files of their own."""
     snapshot = state.only(tuple(files.values()))
-    rows = with_path(from_snapshot(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
+    rows = with_path(every_row(spark, snapshot), snapshot).withColumn(POSITION, f.col("_metadata.row_index"))
     # Before anything is changed: a condition sees the row as it was.
     rows = _with_matches(rows, where)
     plans, numbers = _plan_files(state, files)
+    names, texts = state.target.partition_columns, state.target.partition_texts
+    partitions = {path: dict(file.partition) for path, file in files.items()}
     numbered = spark.createDataFrame(
-        [(path, number, laid_out) for path, (number, laid_out) in numbers.items()],
-        f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean",
+        [(path, *numbers[path], *(partitions[path].get(name) for name in names)) for path in files],
+        ", ".join([f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean", *(f"{text} string" for text in texts)]),
     )
     rows = rows.join(f.broadcast(numbered), f.col(PATH) == f.col(f"{PATH}_"), "left")
-    block = f.col(BLOCK) if has_block_column(state.snapshot.schema) else f.lit(None)
+    hidden = block_name(state.snapshot.schema)
+    block = f.lit(None) if hidden is None else f.col(hidden)
     rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
-    rows = with_words(change(rows.drop(BLOCK), state), state.checked)
-    rows = with_partition_texts(rows, state.target)
+    rows = with_words(change(without_block_ids(rows, state.snapshot), state), state.checked)
+    # A text stays as its file has it: read and written again it may be spelled, and then read, otherwise.
+    for text, name in zip(texts, names, strict=True):
+        if name in assigned:
+            value = f.col(name_text(name)).cast("string")
+            rows = rows.withColumn(text, f.when(f.col(MATCHES), value).otherwise(f.col(text)))
     placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
     arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)
     return write_on_spark(arranged, state.target, plans)
@@ -203,6 +240,7 @@ def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Col
         raise SidestepError(f"{text!r} is not a value for column {field.name} of {what}: {said}") from problem
     if not deterministic:
         raise SidestepError(f"{text!r} may differ each time it is evaluated: a task that is run again would disagree.")
+    refuse_clock_words(analyzed, text)
     if plain(given) == plain(field.dataType):
         return f.expr(text)
     jvm, session = rows.sparkSession.sparkContext._jvm, rows.sparkSession._jsparkSession

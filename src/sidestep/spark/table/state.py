@@ -5,6 +5,10 @@ of those into the index, and commit. Entries come first: a file that is committe
 a file that never gets committed describes nothing and harms no one. Files of a commit that was refused are deleted,
 and so are their entries; what a killed process leaves is for ``vacuum``.
 
+Before anything is committed, rows are counted: what the footers of the files say that were read, less the rows that
+were deleted, must be what the footers of the new files say (:func:`check_rows`). A row that got lost on the way, for
+whatever reason, is an error, and the table is as it was.
+
 Block ids are given out here alone (:meth:`TableState.reserve`), above all that the table's index knows.
 """
 
@@ -13,9 +17,11 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -29,11 +35,13 @@ from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate
-from sidestep.store.block_column import with_block_column, without_block_column
+from sidestep.store.block_column import BLOCK, block_name, with_block_column, without_block_column
+from sidestep.store.commit.log_entry import begin_log
 from sidestep.store.commit.transaction import AddedFile, commit
 from sidestep.store.commit.writable import check_writable
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import delete
+from sidestep.store.parquet.row_counts import count_rows
 from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
@@ -150,6 +158,7 @@ def table_state(
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,
         making=making,
+        block=block_name(with_block_column(snapshot.schema or schema.json())) or BLOCK,
         spark_version=spark.version,
     )
     return TableState(snapshot, index, schema, spec, checked, target)
@@ -211,11 +220,39 @@ class Commit:
     """The index with the entries of the new files."""
 
 
+def check_rows(state: TableState, source: Snapshot | None, written: Sequence[WrittenFile], deleted: int = 0) -> None:
+    """Raise an error, and delete the new files, unless they hold every row of the source but those deleted.
+
+    Without a source, because the rows came from a DataFrame, they must hold what their writers say.
+    """
+    locations = [state.root.child(file.path) for file in written]
+    try:
+        now, said = count_rows(locations), sum(file.rows for file in written)
+        if now != said:
+            raise SidestepError(f"{said:,} rows were written to {state.root.uri}, and its new files hold {now:,}.")
+        if source is None:
+            return
+        before = count_rows([source.root.child(file.path) for file in source.files])
+        if before - deleted != now:
+            less = f", less {deleted:,} deleted ones" if deleted else ""
+            raise SidestepError(
+                f"{len(source.files):,} files of {source.root.uri} hold {before:,} rows by their footers{less}, and "
+                f"{now:,} were written: rows got lost, or came, while they were read. Nothing was committed, and the "
+                "new files are gone. If no other program writes there, a file is damaged."
+            )
+    except SidestepError:
+        for location in locations:
+            delete(location)
+        raise
+
+
 def commit_files(
     state: TableState,
     written: Sequence[WrittenFile],
     remove: Sequence[DataFile],
     *,
+    source: Snapshot | None,
+    deleted: int = 0,
     operation: str,
     data_change: bool,
     watch: Watch,
@@ -224,10 +261,13 @@ def commit_files(
 ) -> Commit:
     """Make files part of the table and take others out, as one version; a table that is not there yet is created.
 
-    ``layout`` is noted as the table's from now on. ``rates`` are the false positives expected of newly chosen synopses.
+    ``source`` are the files that the rows were read from, None if they came from elsewhere, and ``deleted`` is how many
+    of those rows are not to be in the new files. ``layout`` is noted as the table's from now on. ``rates`` are the
+    false positives expected of newly chosen synopses.
     """
     folder = state.index.folder
     with watch.stage("index"):
+        check_rows(state, source, written, deleted)
         if state.features_id is not None:
             save_features(folder, state.checked.features)
         if layout is not None:
@@ -236,9 +276,23 @@ def commit_files(
         entries = append_blocks(folder, blocks, state.target.columns, state.target.making, rates) if blocks else ()
     with watch.stage("commit"):
         version = _commit(state, written, remove, entries, operation, data_change)
+    with watch.stage("commit"), committed(state, version, "its index could not be tidied up"):
         # Not whole: an entry of a file that another writer is about to commit must stay.
-        index = compact(state.index.refreshed(), replace(state.snapshot, whole=False))
-    return Commit(version, index)
+        return Commit(version, compact(state.index.refreshed(), replace(state.snapshot, whole=False)))
+    return Commit(version, state.index)
+
+
+@contextmanager
+def committed(state: TableState, version: int, problem: str) -> Iterator[None]:
+    """Let what comes after a commit fail with a warning: who is told that a write failed does it again."""
+    try:
+        yield
+    except (SidestepError, OSError, pa.ArrowException) as error:
+        warnings.warn(
+            f"Version {version} of {state.root.uri} is committed, but {problem}: {error} Nothing is lost.",
+            SidestepWarning,
+            stacklevel=4,
+        )
 
 
 def _commit(
@@ -276,27 +330,30 @@ def organize_files(
     rows: DataFrame,
     remove: Sequence[DataFile],
     *,
-    source_bytes: int,
+    source: Snapshot,
     operation: str,
     data_change: bool,
     watch: Watch,
     layout: LayoutSpec | None = None,
     rates: Mapping[str, float] | None = None,
 ) -> tuple[Organized, Commit]:
-    """Lay rows out as the state says, and commit their files in place of others."""
+    """Lay the rows of a source out as the state says, and commit their files in place of others."""
+    if state.snapshot.version is None:
+        begin_log(state.root)
     organized = organize(
         rows,
         state.checked,
         state.spec,
         state.target,
         first_block=state.reserve(),
-        source_bytes=source_bytes,
+        source_bytes=source.bytes,
         watch=watch,
     )
     done = commit_files(
         state,
         organized.files,
         remove,
+        source=source,
         operation=operation,
         data_change=data_change,
         watch=watch,

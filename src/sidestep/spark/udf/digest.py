@@ -2,11 +2,11 @@
 
 Two functions with one digest give the same value for the same arguments, in this process or in a later one; where that
 cannot be known for certain there is no digest, and :class:`Unclear` says why. Bytecode, constants, defaults, closures
-and globals count; names of files, line numbers and the function's own name do not. What is in Python's library or in an
-installed package counts by name and version, what is the user's own by its code.
+and globals count; names of files, line numbers and the function's own name do not.
 
-Spark believes whoever says that a function is deterministic, and so does sidestep, within reason: code that plainly
-reaches for a clock, for chance or for the world outside has no digest, as blocks would be skipped on it.
+Spark believes whoever says that a function is deterministic. sidestep does not, as blocks are skipped on it: code may
+use plain values, functions that have a digest themselves, and what :mod:`.pure` lists of Python's library and a few
+packages, which counts by name and version. Whatever else it touches might be a clock, a file, or a state that changes.
 
 >>> def digest(function): return FunctionDigest(function).digest()
 >>> limit = 3
@@ -39,35 +39,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from sidestep.spark.udf.pure import IMPURE_ATTRIBUTES, PURE, PURE_BUILTINS, is_pure, pure_name
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text))
-
-
-PURE_BUILTINS = _names(
-    """
-    abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter float
-    format frozenset getattr hasattr hex int isinstance issubclass iter len list map max memoryview min next object
-    oct ord pow print property range repr reversed round set slice sorted staticmethod str sum super tuple type zip
-    Ellipsis NotImplemented __build_class__ __debug__
-    """
-) | {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
-"""Names that Python always knows; not among them are open and input, hash and id, eval and exec, globals and vars."""
-OUTSIDE_MODULES = _names(
-    """
-    asyncio atexit ctypes fileinput ftplib gc getpass glob http imaplib importlib inspect io linecache locale mmap
-    multiprocessing os pathlib pickle platform poplib random resource runpy secrets select shelve shutil signal smtplib
-    socket sqlite3 ssl subprocess sys sysconfig tempfile threading time tracemalloc weakref
-    """
-)
-"""Modules of Python's library whose functions may answer differently another time, or elsewhere."""
-OUTSIDE_ATTRIBUTES = _names(
-    """
-    astimezone default_rng environ fromtimestamp getenv getrandbits localtime now random read_csv read_parquet timestamp
-    today urlopen utcnow uuid1 uuid4
-    """
-)
-"""Names that are suspect on whatever object they are asked of."""
 DECLARED = "__sidestep_version__"
 """Where a function keeps the version that the user declared, and itself: a wrapper that copied it is another."""
 PYTHON = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
@@ -77,6 +50,19 @@ VALUES = (datetime.date, datetime.timedelta, datetime.timezone, Decimal, Fractio
 MOMENTS = (datetime.datetime, datetime.time)
 """Those too, if their time zone is none or a fixed one: the rules of any other are data of the system."""
 ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+NAMED = ATTRIBUTE | {"LOAD_GLOBAL", "IMPORT_NAME", "IMPORT_FROM"}
+"""Instructions with a name that are understood; any other, of whichever Python, reaches out or changes something."""
+LASTING = {
+    "STORE_GLOBAL": "it sets the global {}",
+    "DELETE_GLOBAL": "it deletes the global {}",
+    "STORE_ATTR": "it sets the attribute {}, which may outlast the call",
+    "DELETE_ATTR": "it deletes the attribute {}",
+}
+
+
+UNREAD = frozenset({"STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF", "LOAD_CLOSURE", "MAKE_CELL"})
+"""Instructions about a variable that take nothing from it."""
+UNKNOWN = "is not known to give the same value another time"
 
 
 class Unclear(Exception):
@@ -89,7 +75,7 @@ class FunctionDigest:
     def __init__(self, function: object) -> None:
         self.function = function
         self.live = False
-        """Whether it depends on modules that may be changed and loaded again while this process runs."""
+        """Whether it depends on modules that may be changed or loaded again while this process runs."""
         self._hash = hashlib.sha256()
         self._seen: dict[int, int] = {}
 
@@ -135,23 +121,38 @@ class FunctionDigest:
         elif isinstance(value, types.FunctionType):
             self._function(value)
         elif isinstance(value, types.BuiltinFunctionType):
-            if value.__self__ is builtins and value.__name__ not in PURE_BUILTINS:
-                raise Unclear(f"{what} is {value.__name__}, which may answer differently another time")
-            if value.__self__ is None:
-                raise Unclear(f"{what} is {value.__name__}, of no known module")
-            self._put("bound", value.__name__)
-            self._value(value.__self__, what)
-        elif isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType):
+            self._builtin(value, what)
+        elif isinstance(value, types.MethodDescriptorType):
+            _check_attribute(value.__name__)
             self._put("of", value.__name__)
             self._value(value.__objclass__, what)
         elif isinstance(value, types.ModuleType):
-            self._put("module", value.__name__, self._release(value.__name__, what))
+            raise Unclear(f"{what} is {value.__name__}, a module as a whole")
         elif isinstance(value, type):
-            if not is_importable(value) or release_of(value.__module__.partition(".")[0]) is None:
-                raise Unclear(f"{what} is a class of no installed package, and classes are not looked into")
+            if not _is_pure_builtin(value) and pure_name(value) is None:
+                raise Unclear(f"{what} is the class {value.__qualname__}, and classes are not looked into")
             self._put("class", value.__module__, value.__qualname__, self._release(value.__module__, what))
         else:
             raise Unclear(f"{what} is a {kind.__name__}, which may change")
+
+    def _builtin(self, value: types.BuiltinFunctionType, what: str) -> None:
+        """A function without Python code: of a module, or a method with the object that it belongs to."""
+        self._put("bound", value.__name__)
+        owner = value.__self__
+        if isinstance(owner, types.ModuleType):
+            if not _is_pure_builtin(value) and pure_name(value) is None:
+                name = f"{owner.__name__}.{value.__name__}"
+                raise Unclear((f"it uses {name}" if name == what else f"{what} is {name}") + f", which {UNKNOWN}")
+            self._module(owner, what)
+        elif owner is None:
+            raise Unclear(f"{what} is {value.__name__}, of no known module")
+        else:
+            _check_attribute(value.__name__)
+            self._value(owner, what)
+
+    def _module(self, module: types.ModuleType, what: str) -> None:
+        """A module of which pure things are used, and no other."""
+        self._put("module", module.__name__, self._release(module.__name__, what))
 
     def _separate_digest(self, value: object, what: str) -> str:
         """The digest of a value that has no place among others, as in a set."""
@@ -171,10 +172,7 @@ class FunctionDigest:
                 self._put("closure")
 
     def _release(self, module: str, what: str) -> str:
-        top = module.partition(".")[0]
-        if top in OUTSIDE_MODULES:
-            raise Unclear(f"{what} is of {module}, which may answer differently another time")
-        release = release_of(top)
+        release = release_of(module.partition(".")[0])
         if release is None:
             raise Unclear(f"{what} is of {module}, which has no version")
         return release
@@ -182,7 +180,7 @@ class FunctionDigest:
     # ---- functions
 
     def _function(self, function: types.FunctionType) -> None:
-        if is_importable(function) and release_of(function.__module__.partition(".")[0]) is not None:
+        if pure_name(function) is not None:
             release = self._release(function.__module__, function.__qualname__)
             self._put("function", function.__module__, function.__qualname__, release)
         else:
@@ -194,7 +192,9 @@ class FunctionDigest:
             return
         self._seen[id(function)] = len(self._seen)
         name = function.__qualname__
-        self.live |= is_importable(function) and release_of(function.__module__.partition(".")[0]) is None
+        if getattr(function, "__builtins__", None) is not vars(builtins):
+            raise Unclear(f"{name} has builtins of its own")
+        self.live |= is_importable(function)
         self._code(function.__code__)
         self._put("defaults")
         self._value(function.__defaults__, f"a default of {name}")
@@ -209,10 +209,16 @@ class FunctionDigest:
                 value = cell.cell_contents
             except ValueError as empty:
                 raise Unclear(f"{key} has no value yet where {name} refers to it") from empty
-            self._value(value, key)
+            if isinstance(value, types.ModuleType):
+                self._module_uses(function, key, value)
+            else:
+                self._value(value, key)
         for path, value in self._globals(function):
             self._put("global", path)
-            self._value(value, path)
+            if isinstance(value, types.ModuleType):
+                self._module(value, path)
+            else:
+                self._value(value, path)
 
     def _code(self, code: types.CodeType) -> None:
         self._put("code", code.co_code.hex(), code.co_exceptiontable.hex(), str(code.co_flags))
@@ -228,37 +234,129 @@ class FunctionDigest:
     def _globals(self, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
         """What the function's code takes from its module, each once, in the order of its first use."""
         taken: dict[str, Any] = {}
-        for steps in _instructions(function.__code__):
+        imported: dict[str, str] = {}
+        codes = list(_instructions(function.__code__))
+        for steps in codes:
             for at, step in enumerate(steps):
-                if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                    raise Unclear(f"it sets the global {step.argval}")
-                if step.opname in (*ATTRIBUTE, "IMPORT_FROM") and step.argval in OUTSIDE_ATTRIBUTES:
-                    raise Unclear(f"it uses .{step.argval}, which may answer differently another time")
+                _check_step(steps, at, function.__code__.co_freevars)
                 if step.opname == "IMPORT_NAME":
-                    if steps[at - 2].argval != 0:
-                        raise Unclear(f"it imports {step.argval!r} from its own package")
+                    imported.update(_imported_modules(steps, at))
                     taken[f"import {step.argval}"] = self._release(step.argval, f"import {step.argval}")
-                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                if step.opname == "LOAD_GLOBAL":
                     path, value = self._global(function, steps, at)
                     taken[path] = value
+        for steps in codes:
+            _check_imported(steps, imported)
         yield from taken.items()
 
     def _global(self, function: types.FunctionType, steps: list[dis.Instruction], at: int) -> tuple[str, Any]:
         name = str(steps[at].argval)
         if name not in function.__globals__:
             if name not in PURE_BUILTINS:
-                raise Unclear(f"it uses {name}, which is not known or may answer differently another time")
+                raise Unclear(f"it uses {name}, which {UNKNOWN}")
             return name, None
-        path, value = name, function.__globals__[name]
-        # A module of the user's own counts by what is taken from it; passed on as it is, anything could be.
-        while isinstance(value, types.ModuleType) and release_of(value.__name__.partition(".")[0]) is None:
+        value = function.__globals__[name]
+        return self._taken(name, value, steps, at) if isinstance(value, types.ModuleType) else (name, value)
+
+    def _taken(self, path: str, module: types.ModuleType, steps: list[dis.Instruction], at: int) -> tuple[str, Any]:
+        """What code takes from a module: the module, if that is pure, else the very thing, to be looked into."""
+        value: Any = module
+        # Passed on as a whole, anything could be taken from it.
+        while isinstance(value, types.ModuleType):
             at += 1
             taken = steps[at].argval if at < len(steps) and steps[at].opname in ATTRIBUTE else None
+            if taken is not None and is_pure(value.__name__, taken):
+                return path, value
             if taken is None or not hasattr(value, taken):
-                raise Unclear(f"it uses {path}, a module without a version, as a whole")
+                raise Unclear(f"it uses {path}, a module, as a whole")
             self.live = True
+            library = value.__name__.partition(".")[0] in sys.stdlib_module_names
             path, value = f"{path}.{taken}", getattr(value, taken)
+            if library and not isinstance(value, types.ModuleType | types.FunctionType):
+                # What it is here says nothing of what it is in a worker: sys.platform, time.timezone.
+                raise Unclear(f"it uses {path}, which {UNKNOWN}")
         return path, value
+
+    def _module_uses(self, function: types.FunctionType, key: str, module: types.ModuleType) -> None:
+        """What code takes from a module that it closes over."""
+        for steps in _instructions(function.__code__):
+            for at, step in enumerate(steps):
+                if _loads(step, key):
+                    path, value = self._taken(key, module, steps, at)
+                    if isinstance(value, types.ModuleType):
+                        self._module(value, path)
+                    else:
+                        self._value(value, path)
+
+
+def _check_step(steps: list[dis.Instruction], at: int, free: tuple[str, ...]) -> None:
+    """Unclear if an instruction reaches where it should not, or leaves something behind for the next call."""
+    step = steps[at]
+    if step.opname in LASTING:
+        raise Unclear(LASTING[step.opname].format(step.argval))
+    if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in free:
+        raise Unclear(f"it sets {step.argval}, which outlasts the call")
+    if step.opname == "LOAD_BUILD_CLASS":
+        raise Unclear("it defines a class, and classes are not looked into")
+    if step.opcode in dis.hasname and step.opname not in NAMED:
+        raise Unclear(f"its code has an instruction that is not looked into ({step.opname} {step.argval})")
+    if step.opname in ATTRIBUTE or step.opname == "IMPORT_FROM":
+        _check_attribute(step.argval)
+    if step.opname == "MATCH_CLASS":
+        for name in steps[at - 1].argval:
+            _check_attribute(name)
+
+
+def _check_attribute(name: str) -> None:
+    if name in IMPURE_ATTRIBUTES:
+        raise Unclear(f"it uses .{name}, which may answer differently another time")
+    if name.startswith("__"):
+        raise Unclear(f"it uses .{name}, by which anything can be reached")
+
+
+def _imported_modules(steps: list[dis.Instruction], at: int) -> Iterator[tuple[str, str]]:
+    """The variables that an import inside a function makes modules, and those modules; Unclear if one is not pure."""
+    module, names = str(steps[at].argval), steps[at - 1].argval
+    if steps[at - 2].argval != 0:
+        raise Unclear(f"it imports {module!r} from its own package")
+    after = steps[at + 1 :]
+    if names is None:
+        renamed = after[0].opname == "IMPORT_FROM"
+        stored = next(step for step in after if step.opname.startswith("STORE_"))
+        yield str(stored.argval), module if renamed else module.partition(".")[0]
+        return
+    for name, stored in zip(after[::2], after[1::2], strict=False):
+        if name.opname != "IMPORT_FROM":
+            break
+        if f"{module}.{name.argval}" in PURE:
+            yield str(stored.argval), f"{module}.{name.argval}"
+        elif not is_pure(module, name.argval):
+            raise Unclear(f"it imports {name.argval} from {module}, which {UNKNOWN}")
+
+
+def _check_imported(steps: list[dis.Instruction], imported: dict[str, str]) -> None:
+    """Unclear if anything is taken from modules that were imported inside the function but what is pure."""
+    for at, step in enumerate(steps):
+        for variable, module in imported.items():
+            if not _loads(step, variable):
+                continue
+            path, end = module, at + 1
+            while end < len(steps) and steps[end].opname in ATTRIBUTE and not is_pure(path, steps[end].argval):
+                path, end = f"{path}.{steps[end].argval}", end + 1
+            if end >= len(steps) or steps[end].opname not in ATTRIBUTE:
+                raise Unclear(f"it uses {path}, which {UNKNOWN}")
+
+
+def _loads(step: dis.Instruction, variable: str) -> bool:
+    """Whether an instruction takes the value of a variable; of one that does more at once, it must be assumed."""
+    named = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    variables = step.opcode in dis.haslocal or step.opcode in dis.hasfree
+    return variables and variable in named and step.opname not in UNREAD
+
+
+def _is_pure_builtin(value: Any) -> bool:
+    name = getattr(value, "__name__", "")
+    return name in PURE_BUILTINS and getattr(builtins, name, None) is value
 
 
 def declared_version(value: Any) -> str | None:
@@ -279,7 +377,7 @@ def is_importable(value: Callable[..., Any]) -> bool:
 def release_of(package: str) -> str | None:
     """The version of Python's library or of an installed package; None for code that may change under one version."""
     if package in sys.stdlib_module_names:
-        return PYTHON
+        return f"{PYTHON}.{sys.version_info[2]}"
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):

@@ -7,6 +7,7 @@ links; there ``deltalake`` writes the entry with the store's own condition, and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from sidestep._version import __version__
 from sidestep.errors import SidestepError
-from sidestep.store.block_column import BLOCK, is_block_field
-from sidestep.store.location import Location, delete, stat
+from sidestep.store.block_column import block_name, is_block_field
+from sidestep.store.location import Location, delete, list_names, stat
 from sidestep.store.snapshot import DataFile, Partition
 
 LOG = "_delta_log"
@@ -33,6 +34,7 @@ _TYPES = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
 )
 _DECIMAL = re.compile(r"decimal\(\d+,\s*-?\d+\)")
+_VERSION = re.compile(r"\d{20}\.")
 _NTZ = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz"]}
 
 
@@ -156,6 +158,26 @@ def foreign_types(type: Any) -> Iterator[str]:
             yield name
 
 
+def begin_log(root: Location) -> None:
+    """The log of a table that is about to be created, still without a version; on object stores there are no folders.
+
+    It comes before the first data file: what a load that is killed leaves behind is then a table without a version,
+    not a folder of Parquet files that someone might read, and the next load can tell that it may go on there.
+    """
+    if root.local:
+        try:
+            os.makedirs(root.child(LOG).path, exist_ok=True)
+        except OSError as error:
+            raise SidestepError(
+                f"Cannot create a table at {root.uri}: {error}. The folder must be writable."
+            ) from error
+
+
+def has_version(root: Location) -> bool:
+    """Whether a log has an entry or a checkpoint: old entries may be gone, so the first one tells nothing."""
+    return any(_VERSION.match(name) for name in list_names(root.child(LOG)))
+
+
 def create_entry(root: Location, change: Change) -> bool:
     """Version 0 of a new table; False if there is one already."""
     if not root.local:
@@ -187,7 +209,7 @@ def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool)
     try:
         if grows:
             wanted = DeltaSchema.from_json(change.schema)
-            column = [one for one in wanted.fields if one.name == BLOCK]
+            column = [one for one in wanted.fields if one.name == block_name(change.schema)]
             table.alter.add_columns(column, commit_properties=CommitProperties(max_commit_retries=0))
             before += 1
             if table.version() != before:
@@ -261,7 +283,9 @@ def _link(root: Location, version: int, actions: Iterable[Mapping[str, Any]]) ->
             "system with hard links."
         ) from error
     finally:
-        delete(partial)
+        # Once it is linked the version is there, whatever becomes of this: vacuum deletes it.
+        with contextlib.suppress(OSError):
+            delete(partial)
 
 
 def _create_remote(root: Location, change: Change) -> bool:

@@ -42,13 +42,15 @@ from sidestep.store.commit.log_entry import (
     adds_block_column,
     create_entry,
     foreign_types,
+    has_version,
     put_entry,
     remote_entry,
 )
 from sidestep.store.commit.writable import check_writable, refuse_unwritable
-from sidestep.store.location import Location, locate
+from sidestep.store.location import Location, list_files, locate, stat
 from sidestep.store.snapshot import DataFile, Snapshot
-from sidestep.store.snapshots.delta import is_delta, read_delta
+from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.folder import is_hidden
 
 __all__ = ["AddedFile", "Conflict", "check_writable", "commit", "open_table", "with_retries"]
 
@@ -130,7 +132,7 @@ def open_table(root: Location, version: int | None = None) -> DeltaTable:
     """The table as ``deltalake`` sees it."""
     try:
         return DeltaTable(root.path if root.local else root.uri, version=version)
-    except DeltaError as error:
+    except (DeltaError, OSError) as error:
         raise SidestepError(f"Cannot read the Delta log of {root.uri}: {error}") from error
 
 
@@ -154,6 +156,17 @@ def _check_change(root: Location, add: Sequence[AddedFile], remove: Sequence[Dat
     mixed = twice | (set(added) & set(removed))
     if mixed:
         raise SidestepError(f"{min(mixed)} would be added to {root.uri} more than once, or added and removed at once.")
+    if root.local:
+        found = {file.path: stat(root.child(file.path)) for file in add}
+    else:  # one by one would take as many requests
+        found = {status.path: status for status in (list_files(root, is_hidden) if add else ())}
+    lost = [file.path for file in add if (status := found.get(file.path)) is None or status.size != file.size]
+    if lost:
+        # A version that names a file which is not there could not be read by anyone.
+        raise SidestepError(
+            f"{len(lost)} of the {len(add)} files written for {root.uri} are gone or changed ({lost[0]}), so nothing "
+            "was committed. Does something clean up that folder, such as a vacuum with a short retention? Try again."
+        )
 
 
 def _create(root: Location, change: Change) -> int:
@@ -162,7 +175,7 @@ def _create(root: Location, change: Change) -> int:
             f"There can be no Delta table at {root.uri}: its readers take the percent sign in the folder's name for an "
             "escape and look elsewhere. Choose another name."
         )
-    if is_delta(root) or not create_entry(root, change):
+    if has_version(root) or not create_entry(root, change):
         raise Conflict(f"Another writer has created a table at {root.uri}.")
     return 0
 

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from sidestep.errors import UnsupportedTable
+from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.store.location import Location
 from sidestep.store.snapshots.delta import read_delta
 
@@ -48,7 +49,10 @@ def check_writable(location: Location, *, removes_rows: bool = False) -> None:
     anew they allow.
     """
     snapshot = read_delta(location)  # refuses deletion vectors, column mapping, and what only readers must know
-    table = DeltaTable(location.path if location.local else location.uri, version=snapshot.version)
+    try:
+        table = DeltaTable(location.path if location.local else location.uri, version=snapshot.version)
+    except (DeltaError, OSError) as error:
+        raise SidestepError(f"Cannot read the Delta log of {location.uri}: {error}") from error
     refuse_unwritable(location, table, removes_rows=removes_rows)
 
 

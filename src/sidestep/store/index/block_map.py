@@ -2,8 +2,8 @@
 
 Each index file is a run of blocks per data file. Files that have the same key (path, size, modification time) in
 several index files are one file: its blocks are those of the newest entry, and an older entry still supplies the
-columns that the newer ones lack, provided that it describes the same row groups. So a file that was laid out keeps its
-union vectors when it is indexed again for its zone maps.
+columns that the newer ones lack, provided that it describes the same row groups, of a file with the same footer. So a
+file that was laid out keeps its union vectors when it is indexed again for its zone maps.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidestep.store.parquet.blocks import KEYS
+from sidestep.store.parquet.footer import FOOTER, Digests, digests_of
 
 _Longs = npt.NDArray[np.int64]
 
@@ -31,6 +32,8 @@ class BlockMap:
     row_group: npt.NDArray[np.int32]
     rows: _Longs
     bytes: _Longs
+    footers: Digests
+    """The digest of each file's footer, where its newest entry has one."""
     block_of_row: tuple[_Longs, ...]
     """For each index file, the block of each of its rows, or -1 where a newer entry disagrees."""
 
@@ -75,13 +78,15 @@ class _Runs:
     starts: _Longs
     lengths: _Longs
     files: pa.Table
+    footers: Digests
 
 
 def map_blocks(keys: Sequence[pa.Table]) -> BlockMap:
     """The blocks that index files describe, from the key columns of each, oldest file first."""
     runs = [_runs_of(table) for table in keys]
     if not runs:
-        return BlockMap(_no_files(), np.zeros(0, np.int32), np.zeros(0, np.int32), _zeros(0), _zeros(0), ())
+        none = digests_of(None, 0)
+        return BlockMap(_no_files(), np.zeros(0, np.int32), np.zeros(0, np.int32), _zeros(0), _zeros(0), none, ())
     files, ids = _identify(runs)
     owner = np.full(len(files), -1, dtype=np.int64)
     lengths = _zeros(len(files))
@@ -100,10 +105,14 @@ def map_blocks(keys: Sequence[pa.Table]) -> BlockMap:
         for target, name in ((row_group, "row_group"), (rows, "rows"), (sizes, "bytes")):
             target[block[mine]] = _numbers(run.keys, name)[mine]
         maps.append(block)
-    for run, block in zip(runs, maps, strict=True):
-        _drop_disagreeing(run, block, row_group, rows)
+    footers = digests_of(None, len(files))
+    for number, (run, its) in enumerate(zip(runs, ids, strict=True)):
+        newest = owner[its] == number
+        footers[its[newest]] = run.footers[newest]
+    for run, its, block in zip(runs, ids, maps, strict=True):
+        _drop_disagreeing(run, block, row_group, rows, footers[its])
     file_of_block = np.repeat(np.arange(len(files), dtype=np.int32), lengths)
-    return BlockMap(files, file_of_block, row_group, rows, sizes, tuple(maps))
+    return BlockMap(files, file_of_block, row_group, rows, sizes, footers, tuple(maps))
 
 
 def _runs_of(keys: pa.Table) -> _Runs:
@@ -117,7 +126,9 @@ def _runs_of(keys: pa.Table) -> _Runs:
         begins[1:] = differs
     starts = np.flatnonzero(begins).astype(np.int64)
     lengths = np.diff(starts, append=len(keys)).astype(np.int64)
-    return _Runs(keys, starts, lengths, keys.select(["path", "size", "modified"]).take(starts))
+    column = keys[FOOTER.name].take(starts) if FOOTER.name in keys.column_names else None
+    footers = digests_of(column, len(starts))
+    return _Runs(keys, starts, lengths, keys.select(["path", "size", "modified"]).take(starts), footers)
 
 
 def _identify(runs: Sequence[_Runs]) -> tuple[pa.Table, list[_Longs]]:
@@ -136,13 +147,20 @@ def _identify(runs: Sequence[_Runs]) -> tuple[pa.Table, list[_Longs]]:
     return every.take(order[new]).combine_chunks(), [part.astype(np.int64) for part in np.split(number, bounds)]
 
 
-def _drop_disagreeing(run: _Runs, block: _Longs, row_group: npt.NDArray[np.int32], rows: _Longs) -> None:
-    """Forget a run whose row groups are not those of the newest entry: its zone maps would land on the wrong blocks."""
+def _drop_disagreeing(
+    run: _Runs, block: _Longs, row_group: npt.NDArray[np.int32], rows: _Longs, footers: Digests
+) -> None:
+    """Forget a run whose row groups are not those of the newest entry: its zone maps would land on the wrong blocks.
+
+    So would those of a run whose footer is not the newest entry's (``footers``, for each file of the run).
+    """
     if len(block) == 0:
         return
     at = np.maximum(block, 0)
     same = (row_group[at] == _numbers(run.keys, "row_group")) & (rows[at] == _numbers(run.keys, "rows")) & (block >= 0)
     whole = np.logical_and.reduceat(same, run.starts)
+    both_known = run.footers.any(axis=1) & footers.any(axis=1)
+    whole &= ~(both_known & (run.footers != footers).any(axis=1))
     block[np.repeat(~whole, run.lengths)] = -1
 
 

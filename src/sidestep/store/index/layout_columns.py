@@ -71,6 +71,11 @@ class Layout:
         return tuple(self.unit.take(pa.array(first)).to_pylist())
 
 
+def no_layout(blocks: BlockMap) -> Layout:
+    """The layout columns of blocks of which nothing is known."""
+    return Layout(**{field.name: pa.nulls(blocks.blocks, field.type) for field in LAYOUT})
+
+
 def read_layout(files: Sequence[IndexFile], blocks: BlockMap, read: Read) -> Layout:
     """The layout columns of a view, each from the newest entry that says something."""
     arrays: dict[str, pa.Array] = {}
@@ -93,11 +98,12 @@ def read_union_vectors(layout: Layout, folder: Location, warn: Callable[[str, st
     """The union vectors of each feature set that blocks name; a set that is gone or damaged is warned of, by a key."""
     found: list[UnionVectors] = []
     for id in layout.feature_sets():
-        why = "it is not there"
+        vectors, why = None, "it is not there"
         try:
             features = load_features(folder, id)
-        except SidestepError as error:
-            features, why = None, str(error)
+            vectors = None if features is None else layout.union_vectors(features)
+        except Exception as error:
+            features, why = None, str(error) if isinstance(error, SidestepError) else repr(error)
         if features is None:
             warn(
                 f"{folder.uri}:{id}",
@@ -105,7 +111,6 @@ def read_union_vectors(layout: Layout, folder: Location, warn: Callable[[str, st
                 "skipped by their zone maps alone. Save it there again, or lay the table out anew.",
             )
             continue
-        vectors = layout.union_vectors(features)
         if vectors is not None:
             found.append(vectors)
     return tuple(found)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.errors import SidestepError, SidestepWarning, UnusableIndexFile
+from sidestep.errors import DamagedContent, SidestepError, SidestepWarning, UnusableIndexFile
 from sidestep.predicate.types import DataType
 from sidestep.store.index.block_map import BlockMap, map_blocks
 from sidestep.store.index.index_file import IndexFile, index_folder, index_names, open_index_file
-from sidestep.store.index.layout_columns import Layout, askable, read_layout, read_union_vectors
+from sidestep.store.index.layout_columns import Layout, askable, no_layout, read_layout, read_union_vectors
 from sidestep.store.index.synopsis_columns import ColumnSynopses, HeldSynopsis, SynopsisReader, synopses_of
 from sidestep.store.index.zone_columns import partition_texts, zone_arrays
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import zone_map_columns
+from sidestep.store.parquet.footer import digest_column
 from sidestep.store.snapshot import DataFile
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
@@ -30,6 +32,7 @@ from sidestep.synopsis.zones.column_zones import ColumnZones, column_zones
 from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.synopsis.zones.zone_map import ZoneMaps
 
+T = TypeVar("T")
 _ATTEMPTS = 5
 _warned: set[str] = set()
 _warning = threading.Lock()
@@ -62,15 +65,19 @@ class TableIndex:
         index_files: Sequence[IndexFile],
         blocks: BlockMap,
         problems: Sequence[str] = (),
+        damaged: Sequence[Location] = (),
     ) -> None:
         self.folder = folder
         self.names = names
         self.index_files = tuple(index_files)
         self.map = blocks
-        self.problems = tuple(problems)
-        """Why index files were left out, in sentences."""
+        self.left_out = tuple(damaged)
+        """Index files that are not what their names say: they will never be of use again."""
         self.unreadable = False
-        """Whether an index file went bad after it was opened."""
+        """Whether an index file could not be read after it was opened."""
+        self._problems = list(problems)
+        self._damaged: set[str] = set()
+        self._nonsense = False
         self._lock = threading.RLock()
         self._zones: dict[tuple[str, DataType], ColumnZones | None] = {}
         self._synopses: dict[tuple[str, DataType], ColumnSynopses] = {}
@@ -83,6 +90,48 @@ class TableIndex:
     def files(self) -> pa.Table:
         """The keys of the indexed files as Arrow columns: path, size, modified."""
         return self.map.files
+
+    @property
+    def footers(self) -> pa.Array:
+        """The digests of the files' footers (:mod:`sidestep.store.parquet.footer`); NULL where there is none."""
+        return digest_column(self.map.footers)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with index files, in sentences: they were left out, or parts of them are."""
+        return tuple(self._problems)
+
+    @property
+    def unchecked(self) -> frozenset[str]:
+        """The names of index files of an older format, without digests to hold them against."""
+        return frozenset(file.location.name for file in self.index_files if not file.checked)
+
+    @property
+    def suspects(self) -> frozenset[str]:
+        """The names of index files that are not to be relied on: all that they say is to be found out anew."""
+        if self._nonsense:
+            return frozenset(file.location.name for file in self.index_files)
+        return self.unchecked | self._damaged
+
+    def verify(self) -> None:
+        """Check every byte of the index, where queries check what they read."""
+        for file in self.index_files:
+            try:
+                file.verify()
+            except DamagedContent as error:
+                self._note_damage(file, error)
+
+    def bare(self, suspects: Collection[str]) -> TableIndex:
+        """The same view, in which those index files say nothing of columns."""
+        files = [file.bare() if file.location.name in suspects else file for file in self.index_files]
+        return TableIndex(self.folder, self.names, files, self.map)
+
+    def _note_damage(self, file: IndexFile, error: Exception) -> None:
+        self._damaged.add(file.location.name)
+        problem = f"The index file {file.location.uri} is used in part: {error}. Index the table again."
+        if problem not in self._problems:
+            self._problems.append(problem)
+        warn_once(file.location.uri, problem)
 
     @property
     def columns(self) -> dict[str, DataType]:
@@ -136,6 +185,9 @@ class TableIndex:
 
         With ``recipes``, they also have the synopses that those name, in the size that those name.
         """
+        return self.guarded(lambda: self._covered(columns, recipes), lambda: np.zeros(len(self.files), dtype=np.bool_))
+
+    def _covered(self, columns: Mapping[str, DataType], recipes: Recipes | None) -> npt.NDArray[np.bool_]:
         reader = self.reader(recipes)
         every = np.ones(self.map.blocks, dtype=np.bool_)
         for name, type in columns.items():
@@ -160,8 +212,29 @@ class TableIndex:
             if wanted not in self._catalogs:
                 if len(self._catalogs) >= 64:
                     self._catalogs.clear()
-                self._catalogs[wanted] = self._make_catalog(columns)
+                self._catalogs[wanted] = self.guarded(lambda: self._make_catalog(columns), self._no_catalog)
             return self._catalogs[wanted]
+
+    def _no_catalog(self) -> Catalog:
+        """A catalog in which nothing is known of any block."""
+        return Catalog(self.map.file_of_block, self.map.rows, self.map.bytes, len(self.files), ())
+
+    def guarded(self, make: Callable[[], T], unknown: Callable[[], T]) -> T:
+        """What an index says; what is unknown, with a warning, if it says what no writer of sidestep's would.
+
+        An index is one table's matter. Whatever is wrong with it, a query on several tables goes on with the others'.
+        """
+        try:
+            return make()
+        except SidestepWarning:
+            raise  # where warnings are errors
+        except Exception as error:
+            self._nonsense = True
+            problem = f"The index in {self.folder.uri} is damaged ({error!r}): it skips nothing. Index the table again."
+            if problem not in self._problems:
+                self._problems.append(problem)
+            warn_once(f"{self.folder.uri}:content", problem)
+            return unknown()
 
     def _make_catalog(self, columns: Mapping[str, DataType]) -> Catalog:
         folded = {name.lower() for name in self.partition_columns}
@@ -187,12 +260,14 @@ class TableIndex:
         """Ids, union vectors, features and units of blocks that were laid out."""
         with self._lock:
             if self._layout is None:
-                self._layout = read_layout(self.index_files, self.map, self._read)
+                self._layout = self.guarded(
+                    lambda: read_layout(self.index_files, self.map, self._read), lambda: no_layout(self.map)
+                )
             return self._layout
 
     @cached_property
     def block_ids(self) -> npt.NDArray[np.int32]:
-        """The id that all rows of a block carry in the column ``_block``; -1 where there is none."""
+        """The id that all rows of a block carry in the hidden column; -1 where there is none."""
         return self.layout.block_ids()
 
     @property
@@ -223,7 +298,7 @@ class TableIndex:
 
     def held_synopses(self) -> tuple[HeldSynopsis, ...]:
         """What the synopses beside zone maps take on disk, and how many blocks have them."""
-        return self.reader().held(self.columns)
+        return self.guarded(lambda: self.reader().held(self.columns), lambda: ())
 
     def _gaps(self, name: str, type: DataType) -> ColumnSynopses:
         if (name, type) not in self._synopses:
@@ -270,7 +345,10 @@ class TableIndex:
             with self._lock:
                 table = file.read(names)
             return {name: _one_chunk(table[name]) for name in names}
-        except (pa.ArrowException, OSError, KeyError) as error:
+        except DamagedContent as error:
+            self._note_damage(file, error)
+            return None
+        except Exception as error:
             # A file that is gone or went bad after it was opened: its blocks stay, with nothing known of them.
             self.unreadable = True
             warn_once(file.location.uri, f"{file.location.uri} can no longer be read ({error}): it skips nothing.")
@@ -301,23 +379,38 @@ def open_folder(folder: Location, names: Sequence[str] | None = None) -> TableIn
     listed = None if names is None else tuple(names)
     for _ in range(_ATTEMPTS):
         names = index_names(folder) if listed is None else listed
-        opened: list[IndexFile] = []
-        keys: list[pa.Table] = []
-        problems: list[str] = []
         try:
-            for name in names:
-                location = folder.child(name)
-                try:
-                    file, file_keys = open_index_file(location)
-                    opened.append(file)
-                    keys.append(file_keys)
-                except UnusableIndexFile as error:
-                    problem = (
-                        f"The index file {location.uri} is left out: {error}. Delete it and index the table again."
-                    )
-                    problems.append(problem)
-                    warn_once(location.uri, problem)
-            return TableIndex(folder, names, opened, map_blocks(keys), problems)
+            return _open_files(folder, names)
         except FileNotFoundError:
             listed = None  # compacted away since it was listed: list again
     raise SidestepError(f"The index in {folder.uri} keeps changing while it is being opened: try again.")
+
+
+def _open_files(folder: Location, names: tuple[str, ...]) -> TableIndex:
+    opened: list[IndexFile] = []
+    keys: list[pa.Table] = []
+    problems: list[str] = []
+    damaged: list[Location] = []
+    for name in names:
+        location = folder.child(name)
+        try:
+            file, file_keys = open_index_file(location)
+        except FileNotFoundError:
+            raise
+        except DamagedContent as error:
+            damaged.append(location)
+            problems.append(f"The index file {location.uri} is left out: {error}. Index the table again.")
+            warn_once(location.uri, problems[-1])
+        except UnusableIndexFile as error:
+            problems.append(f"The index file {location.uri} is left out: {error}. Delete it and index the table again.")
+            warn_once(location.uri, problems[-1])
+        else:
+            opened.append(file)
+            keys.append(file_keys)
+            if not file.checked:
+                warn_once(
+                    location.uri,
+                    f"The index file {location.uri} is of an older format, without digests: if it were damaged, no one "
+                    "would notice. Index the table again.",
+                )
+    return TableIndex(folder, names, opened, map_blocks(keys), problems, damaged)

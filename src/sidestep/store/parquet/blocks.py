@@ -18,8 +18,8 @@ is unsigned, INT96, or anything else                   data
 Dates and timestamps that a session may shift are widened last (:mod:`.trust`). A table whose missing
 columns have default values other than NULL (Spark's ``EXISTS_DEFAULT``) must not ask for those columns.
 
-The hidden column ``_block`` has no zone map; where it is constant, its value is the row group's block id. What else a
-layout knows of the blocks it made comes from who made them: :func:`with_layout`.
+The hidden column of block ids (:mod:`sidestep.store.block_column`) has no zone map; where it is constant, its value is
+the row group's block id. What else a layout knows of the blocks it made comes from who made them: :func:`with_layout`.
 
 Other synopses (:mod:`sidestep.synopsis.build`) need the values themselves, as every session reads them. Where a zone
 map is unknown or had to be widened they are unknown, and say nothing.
@@ -33,9 +33,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidestep.errors import DamagedFile, SidestepError
-from sidestep.predicate.types import FLOATING, INTEGER, DataType
-from sidestep.store.block_column import BLOCK
+from sidestep.predicate.types import FLOATING, DataType
 from sidestep.store.location import Location, open_file, stat
+from sidestep.store.parquet.footer import FOOTER, footer_digest
 from sidestep.store.parquet.leaf import leaves_of
 from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
@@ -72,9 +72,9 @@ j // 8; ``features`` the id of the feature set that the vector is about; ``unit`
 
 
 def zone_map_columns(column: str, type: DataType) -> dict[str, pa.DataType]:
-    """The index columns of one table column, with their Arrow types; none for block ids or a type without an order."""
+    """The index columns of one table column, with their Arrow types; none for a type without an order."""
     bound = stored_type(type)
-    if bound is None or (column == BLOCK and type == INTEGER):
+    if bound is None:
         return {}
     names = {f"lower:{column}": bound, f"upper:{column}": bound, f"nulls:{column}": pa.int64()}
     if type.kind in FLOATING:
@@ -90,10 +90,12 @@ def block_summaries(
     *,
     making: BuildPlan | None = None,
     log_times: bool = False,
+    block: str | None = None,
 ) -> pa.Table | None:
     """The index rows of one data file, in row-group order; None if the file is gone or is not the one that was listed.
 
-    Columns have zone maps, and those that ``making`` has a recipe for the other synopses that it names.
+    Columns have zone maps, and those that ``making`` has a recipe for the other synopses that it names. ``block`` is
+    what the table's schema calls the hidden column of block ids, if it has one.
 
     The file is stat-ed before and after: rows that describe a file half old and half new must never carry a key that
     matches. With ``log_times`` (Delta) the key's time is the log's, and only the size is compared to the listing.
@@ -106,7 +108,9 @@ def block_summaries(
     try:
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-            table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan())
+            table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan(), block)
+            if not log_times:  # a Delta log never uses a name twice
+                table = table.append_column(FOOTER, pa.array([footer_digest(stream)] * len(table), FOOTER.type))
     except FileNotFoundError:
         return None
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -119,7 +123,12 @@ def block_summaries(
 
 
 def _table_of(
-    file: DataFile, parquet: pq.ParquetFile, columns: Mapping[str, DataType], sources: Sources, plan: BuildPlan
+    file: DataFile,
+    parquet: pq.ParquetFile,
+    columns: Mapping[str, DataType],
+    sources: Sources,
+    plan: BuildPlan,
+    block: str | None,
 ) -> pa.Table:
     footer = parquet.metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
@@ -154,9 +163,9 @@ def _table_of(
         for name, array in index_columns(column, type, synopses, plan).items():
             fields.append(pa.field(name, array.type))
             arrays.append(array)
-    if BLOCK in scan.leaves and BLOCK not in partition:
+    if block is not None and block in scan.leaves and block not in partition:
         fields.append(LAYOUT.field("block"))
-        arrays.append(pa.array(scan.block_ids(), pa.int32()))
+        arrays.append(pa.array(scan.block_ids(block), pa.int32()))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 

@@ -18,8 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.store.block_column import BLOCK
-
 LEVEL = 3
 """As Spark's own writer has it: above it, zstd takes twice the time for a few percent."""
 WORTHWHILE = 0.97
@@ -54,15 +52,18 @@ class Encodings:
         )
 
 
-def choose_encodings(sample: pa.Table) -> Encodings:
-    """What suits blocks like this one: each column is written in each way that it can be, and the smallest is taken."""
-    sort_by = sorting_column(sample)
+def choose_encodings(sample: pa.Table, ids: str) -> Encodings:
+    """What suits blocks like this one, whose ids are in a column of that name.
+
+    Each column is written in each way that it can be, and the smallest is taken.
+    """
+    sort_by = sorting_column(sample, ids)
     plain = Encodings(sort_by, None, {})
     block = plain.arrange(sample)
     ways: list[dict[str, str]] = [{}, {}]
     for field in sample.schema:
         # Ids keep their dictionary: where there are many, it shows that a row group holds none that is wanted.
-        for way, name in zip(ways, _encodings(field.type) if field.name != BLOCK else (), strict=False):
+        for way, name in zip(ways, _encodings(field.type) if field.name != ids else (), strict=False):
             way[field.name] = name
     sizes = [_sizes(block, plain)]
     leaves = tuple(sizes[0])
@@ -77,17 +78,19 @@ def choose_encodings(sample: pa.Table) -> Encodings:
     return Encodings(sort_by, _others(leaves, chosen), chosen)
 
 
-def sorting_column(sample: pa.Table) -> str | None:
+def sorting_column(sample: pa.Table, ids: str) -> str | None:
     """The column to sort blocks by, None if none brings enough like values together.
 
     Sorted by a column, a value that follows its like costs next to nothing. So the cost of an order is, over all
     columns, the width of the values that differ from the one before.
 
     >>> table = pa.table({"id": [1, 2, 3, 4], "who": [7, 8, 7, 8], "name": ["x" * 50, "y" * 50, "x" * 50, "y" * 50]})
-    >>> sorting_column(table)
+    >>> sorting_column(table, "_block")
     'who'
     """
-    codes = {field.name: _codes(sample[field.name]) for field in sample.schema if _sortable(field)}
+    codes = {
+        field.name: _codes(sample[field.name]) for field in sample.schema if field.name != ids and _sortable(field)
+    }
     if not codes or len(sample) < 2:
         return None
     widths = {name: sample[name].nbytes / len(sample) for name in codes}
@@ -129,7 +132,7 @@ def _sizes(block: pa.Table, encodings: Encodings) -> dict[str, int]:
 
 
 def _sortable(field: pa.Field) -> bool:
-    return field.name != BLOCK and not pa.types.is_nested(field.type)
+    return not pa.types.is_nested(field.type)
 
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sidestep.predicate.types import FLOATING, INTEGER, DataType
-from sidestep.store.block_column import BLOCK
 from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
 from sidestep.store.parquet.trust import Writer, widen_for_calendar
 from sidestep.synopsis.build import BuildPlan, block_synopses
@@ -71,15 +70,15 @@ class FileScan:
         reading = reading_of(leaf, type) if leaf is not None else None
         return UNKNOWN if leaf is None or reading is None else (leaf, reading)
 
-    def block_ids(self) -> list[int | None]:
-        """The one value that the hidden column has in each row group; None where there is no such value.
+    def block_ids(self, name: str) -> list[int | None]:
+        """The one value that the hidden column of this name has in each row group; None where there is no such value.
 
         Only a plain INT32 column counts: a condition on ids has to mean the same to Parquet's statistics and to Spark.
         """
-        leaf = self.leaves[BLOCK]
+        leaf = self.leaves[name]
         if leaf is None or (leaf.physical, leaf.logical) != ("INT32", "NONE"):
             return [None for _ in self.rows]
-        return [_single(found) for found in self.column(BLOCK, INTEGER, BuildPlan())[0]]
+        return [_single(found) for found in self.column(name, INTEGER, BuildPlan())[0]]
 
     def _as_read(
         self, leaf: Leaf, reading: Reading, type: DataType, group: int, summary: ColumnSummary

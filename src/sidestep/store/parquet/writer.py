@@ -10,8 +10,10 @@ file that no one refers to.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -38,6 +40,7 @@ RESERVED = "_sidestep_"
 FILE = f"{RESERVED}file"
 GROUP = f"{RESERVED}group"
 _UNSAFE = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
+_OWN_NAME = re.compile(r"part-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.zstd\.parquet")
 _chosen: dict[tuple[str, str, int], Encodings] = {}
 """The encodings that this process has chosen for the table it writes."""
 Key = tuple[tuple[int, tuple[str | None, ...]], int]
@@ -51,7 +54,7 @@ class BlockTarget:
     root: str
     """The table's folder."""
     schema: pa.Schema
-    """What the files hold: the table's columns but for the partition columns and ``_block``."""
+    """What the files hold: the table's columns but for the partition columns and the hidden one."""
     columns: Mapping[str, DataType]
     """The columns that get zone maps."""
     min_size: int
@@ -61,6 +64,8 @@ class BlockTarget:
     partition_columns: tuple[str, ...] = ()
     making: BuildPlan = field(default_factory=BuildPlan)
     """What blocks get beside zone maps."""
+    block: str = BLOCK
+    """What the hidden column of block ids is called."""
     spark_version: str = field(kw_only=True)
     """Whose dates and instants these are: readers shift those of old writers."""
 
@@ -220,12 +225,13 @@ class _OpenFile:
         self.unions.append(np.array(union, np.uint64))
         columns = [_cast(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
-        written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(BLOCK, pa.int32())))
+        written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(self.target.block, pa.int32())))
         for name, made in self.synopses.items():
             made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
-        if not self.rows:
-            self._open(written)
-        self._writer.write_table(self._encodings(written).arrange(written), row_group_size=size)
+        with self._writing():
+            if not self.rows:
+                self._open(written)
+            self._writer.write_table(self._encodings(written).arrange(written), row_group_size=size)
         self.rows += size
         self.next_block += 1
         if self._sizes is not None:
@@ -239,12 +245,22 @@ class _OpenFile:
         # Without it a session may shift old dates: the values are Spark's own, in its calendar.
         self._writer.add_key_value_metadata({"org.apache.spark.version": self.target.spark_version})
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SidestepError(
+                f"Cannot write {self._location.uri}: {error}. The table is as it was; make room, or make its folder "
+                "writable, and try again."
+            ) from error
+
     def _encodings(self, sample: pa.Table) -> Encodings:
         """Chosen by the first block that this process meets: the others of the table will be much like it."""
-        key = (self.target.root, str(self.schema), self.target.min_size)
+        key = (self.target.root, f"{self.schema}\n{self.target.block}", self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
-            _chosen[key] = choose_encodings(sample)
+            _chosen[key] = choose_encodings(sample, self.target.block)
         return _chosen[key]
 
     @property
@@ -256,13 +272,15 @@ class _OpenFile:
         self._end_group()
         if self.plan.groups is not None and self.groups != len(self.plan.groups):
             raise _table_changed()
-        self._writer.close()
-        self._stream.close()
+        with self._writing():
+            self._writer.close()
+            self._stream.close()
         status = stat(self._location)
         if status is None:
             raise SidestepError(f"{self._location.uri} was written and is gone: does something clean up that folder?")
         file = DataFile(self.path, status.size, status.modified, self.partition)
-        index = block_summaries(locate(self.target.root), file, self.target.columns, log_times=True)
+        root, block = locate(self.target.root), self.target.block
+        index = block_summaries(root, file, self.target.columns, log_times=True, block=block)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
         for name, made in self.synopses.items():
@@ -290,6 +308,15 @@ def _cast(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
 def _new_path(partition: Partition) -> str:
     folders = [f"{_escape(name)}={NULL_PARTITION if value is None else _escape(value)}" for name, value in partition]
     return "/".join([*folders, f"part-{uuid.uuid4()}.zstd.parquet"])
+
+
+def is_block_file(path: str) -> bool:
+    """Whether a file has a name that only this writer gives.
+
+    >>> is_block_file("day=1/part-4f9a1c0e-0000-4000-8000-00000000000a.zstd.parquet"), is_block_file("part-0.parquet")
+    (True, False)
+    """
+    return _OWN_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _escape(text: str) -> str:

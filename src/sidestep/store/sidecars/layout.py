@@ -6,7 +6,7 @@ The layout is a numbered sidecar, the feature set that it is made by an addresse
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sidestep.errors import SidestepError, check_format
@@ -44,6 +44,8 @@ class LayoutSpec:
     """What the workload demands of units."""
     demands_of: str | None = None
     """The id of the feature set that the demands are about: for another they say nothing."""
+    source: str = field(default="", compare=False)
+    """The file that it was read from, for errors; empty where it was made here."""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -53,6 +55,9 @@ class LayoutSpec:
         ):
             if type(value) is not int or value < 1:
                 raise SidestepError(f"{name} is {value!r}, but it must be a whole number of at least 1.")
+        texts = (*(() if self.by is None else (self.by,)), *self.order, *self.buckets)
+        if not all(isinstance(text, str) for text in texts):
+            raise SidestepError("by is a text, and order and buckets are lists of texts.")
 
     @classmethod
     def from_json(cls, written: JsonObject, source: str) -> LayoutSpec:
@@ -64,14 +69,19 @@ class LayoutSpec:
             if version == 1 and demands is not None:
                 demands = [_first_demand(one) for one in json.loads(demands)]
             fields["demands"] = None if demands is None else tuple(Demand.from_json(one) for one in demands)
-            fields |= {name: tuple(fields[name]) for name in ("order", "buckets") if name in fields}
-            return cls(**fields)
+            for name in ("order", "buckets"):
+                if not isinstance(fields.get(name, []), list):
+                    raise TypeError(f"{name} is not a list")
+                fields[name] = tuple(fields.get(name, ()))
+            return cls(**{**fields, "source": source})
         except (ValueError, TypeError, KeyError) as problem:
             raise SidestepError(f"The layout {source} is damaged: {problem}.") from problem
 
     def to_json(self) -> dict[str, Any]:
         """The layout as plain data."""
-        return {"format": FORMAT, **asdict(self)}
+        fields = asdict(self)
+        del fields["source"]
+        return {"format": FORMAT, **fields}
 
 
 def _first_demand(written: Any) -> dict[str, Any]:

@@ -45,9 +45,14 @@ def load_range_table(folder: Location, identity: str) -> GlobalRangeTable | None
     return RANGE_TABLES.load(folder, identity)
 
 
+def names_range_table(column: str) -> bool:
+    """Whether an index column holds the addresses of range tables."""
+    return column.startswith("grttable:")
+
+
 def named_range_tables(rows: pa.Table) -> set[str]:
     """The tables that the bits of index rows were made by."""
-    columns = [rows[name] for name in rows.column_names if name.startswith("grttable:")]
+    columns = [rows[name] for name in rows.column_names if names_range_table(name)]
     return {identity for column in columns for identity in column.unique().drop_null().to_pylist()}
 
 

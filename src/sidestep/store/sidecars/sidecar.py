@@ -2,8 +2,9 @@
 
 There are two kinds. An *addressed* one is named by the digest of its content, ``_features-<digest>.json``: it is
 written once, who has the name gets that very content, and a damaged file is told by its digest. A *numbered* one says
-how things are from now on, ``_layout-<number>-<random>.json``: the newest that can be read counts, and no two writers
-ever choose the same name. Both hold one JSON object that says its format (docs/formats.md).
+how things are from now on, ``_layout-<number>-<stamp>.json``: the newest that can be read counts. Its stamp is a digest
+of its content as well: no two writers choose the same name, unless they say the same. Both hold one JSON object that
+says its format (docs/formats.md).
 
 What cannot be used, because it is damaged or of a newer sidestep, is never taken for something else: an addressed file
 raises an error that names it, a numbered one is passed over with a warning that does.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -21,22 +21,39 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.store.location import Location, list_files, list_names, open_file, write_addressed, write_once
+from sidestep.errors import DamagedContent, SidestepError, SidestepWarning
+from sidestep.store.digest import check_stamp, stamp
+from sidestep.store.location import Location, list_files, list_names, open_file, write_addressed
 
 T = TypeVar("T")
 JsonObject = dict[str, Any]
 """A JSON object."""
+MOST_BYTES = 1 << 28
+"""A larger file is none of these, and is not read."""
 
 
 def read_object(location: Location) -> JsonObject:
     """The JSON object of a file: FileNotFoundError if there is no file, SidestepError if it holds anything else."""
+    return _object_of(_read_bytes(location), location)
+
+
+def _read_bytes(location: Location) -> bytes:
     try:
         with open_file(location) as stream:
-            content = json.loads(stream.read())
+            size = stream.size()
+            if size > MOST_BYTES:
+                raise SidestepError(f"{location.uri} cannot be read: it is larger ({size:,} bytes) than any such file.")
+            return bytes(stream.read())
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
+    except (pa.ArrowException, OSError) as error:
+        raise SidestepError(f"{location.uri} cannot be read: {error}.") from error
+
+
+def _object_of(text: bytes, location: Location) -> JsonObject:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError, MemoryError) as error:
         raise SidestepError(f"{location.uri} cannot be read: {error}.") from error
     if not isinstance(content, dict):
         raise SidestepError(f"{location.uri} cannot be read: it holds no JSON object.")
@@ -56,21 +73,21 @@ class Numbered(Generic[T]):
     def save(self, folder: Location, value: T) -> None:
         """Say how things are from now on."""
         number = max((self._number(name) for name in self.names(folder)), default=0) + 1
-        name = f"_{self.kind}-{number:08d}-{uuid.uuid4().hex}.json"
-        text = json.dumps(self.dump(value), indent=1, ensure_ascii=False)
-        write_once(folder.child(name), lambda stream: stream.write(text.encode()))
+        text = json.dumps(self.dump(value), indent=1, ensure_ascii=False).encode()
+        location = folder.child(f"_{self.kind}-{number:08d}-{stamp(text)}.json")
+        write_addressed(location, text, lambda: self._is_whole(location))
 
     def load(self, folder: Location) -> T | None:
         """The newest that can be read; None if there is none. Each that is passed over is warned of."""
         for name in reversed(self.names(folder)):
             location = folder.child(name)
             try:
-                return self.parse(read_object(location), location.uri)
+                return self.parse(self._read(location), location.uri)
             except FileNotFoundError:
                 continue
             except SidestepError as problem:
                 why = str(problem)
-            except (ValueError, TypeError, KeyError, AttributeError) as problem:
+            except Exception as problem:
                 why = f"it is damaged ({problem!r})."
             message = f"{name} is left out, and the one before it used, if there is one: {why}"
             warnings.warn(message, SidestepWarning, stacklevel=3)
@@ -86,19 +103,38 @@ class Numbered(Generic[T]):
         objects = {}
         for name in self.names(folder):
             try:
-                objects[name] = read_object(folder.child(name))
+                objects[name] = self._read(folder.child(name))
             except (FileNotFoundError, SidestepError):
                 continue
         return objects
 
+    def _read(self, location: Location) -> JsonObject:
+        """What a file holds, if that is what its name says."""
+        text = _read_bytes(location)
+        try:
+            check_stamp(self._match(location.name)[2], text)
+        except DamagedContent as problem:
+            raise SidestepError(f"{location.uri} cannot be used: {problem}.") from problem
+        return _object_of(text, location)
+
+    def _is_whole(self, location: Location) -> bool:
+        try:
+            self._read(location)
+        except (FileNotFoundError, SidestepError):
+            return False
+        return True
+
     def _number(self, name: str) -> int:
+        return int(self._match(name)[1])
+
+    def _match(self, name: str) -> re.Match[str]:
         match = self._pattern.fullmatch(name)
         assert match is not None
-        return int(match[1])
+        return match
 
     @property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile(rf"_{self.kind}-(\d{{8,}})-[0-9a-f]{{32}}\.json")
+        return re.compile(rf"_{self.kind}-(\d{{8,}})-([0-9a-f]{{32}})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +167,11 @@ class Addressed(Generic[T]):
             value = self.parse(read_object(location), location.uri)
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        except SidestepError as problem:
+            if location.name in str(problem):
+                raise
+            raise SidestepError(f"{location.uri} is damaged: {problem}") from problem
+        except Exception as problem:
             raise SidestepError(f"{location.uri} is damaged: {problem!r}.") from problem
         if self.address(value) != address:
             raise SidestepError(f"{location.uri} is damaged: its content is another than its name says.")

@@ -43,7 +43,8 @@ def read_delta(location: Location, version: int | None = None) -> Snapshot:
         _check_deletion_vectors(location, table)
         actions = pa.table(table.get_add_actions())
         schema = table.schema().to_json()
-        partition_columns = tuple(table.metadata().partition_columns)
+        metadata = table.metadata()
+        partition_columns = tuple(metadata.partition_columns)
         read_version = table.version()
     except TableNotFoundError as error:
         raise TableNotFound(f"The Delta log of {location.uri} has no version to read: {error}.") from error
@@ -58,6 +59,7 @@ def read_delta(location: Location, version: int | None = None) -> Snapshot:
         partition_columns,
         schema,
         whole=version is None,
+        table_id=str(metadata.id),
     )
 
 

@@ -66,7 +66,10 @@ def read_folder(location: Location) -> Snapshot:
         return Snapshot(location.parent, "parquet", None, (only,), whole=False)
     if not is_folder(location):
         raise TableNotFound(_missing(location))
-    listed = [status for status in list_files(location, is_hidden) if status.size > 0]
+    try:
+        listed = [status for status in list_files(location, is_hidden) if status.size > 0]
+    except FileNotFoundError as error:
+        raise TableNotFound(_missing(location)) from error
     files = _data_files(listed)
     if not files:
         nested = f" There are {len(listed)} files in its subfolders: give one of those folders." if listed else ""

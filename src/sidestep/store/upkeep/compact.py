@@ -7,17 +7,18 @@ loses a file while opening lists again, so every reader sees all entries at any 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.predicate.types import DataType
-from sidestep.store.index.index_file import index_names, name_after, next_name, write_index_file
+from sidestep.store.index.index_file import index_names, next_number, number_of, write_index_file
 from sidestep.store.index.table_index import TableIndex, open_folder
 from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import KEYS, LAYOUT
+from sidestep.store.parquet.footer import FOOTER
 from sidestep.store.sidecars.range_tables import RANGE_TABLES, named_range_tables, with_range_tables
 from sidestep.store.snapshot import Snapshot
 from sidestep.synopsis.build import BuildPlan
@@ -54,9 +55,9 @@ def append_blocks(
     written: list[Location] = []
     before = tuple(index_names(folder) if names is None and groups else names or ())
     for tables in groups.values():
-        location = folder.child(next_name([*before, *(each.name for each in written)]))
-        write_index_file(location, pa.concat_tables(tables, promote_options="default"), columns, recipes, rates)
-        written.append(location)
+        number = next_number([*before, *(each.name for each in written)])
+        together = pa.concat_tables(tables, promote_options="default")
+        written.append(write_index_file(folder, number, together, columns, recipes, rates))
     return tuple(written)
 
 
@@ -90,28 +91,39 @@ def compact(
     always: bool = False,
     recipes: Recipes | None = None,
     rates: Mapping[str, float] | None = None,
+    suspects: Collection[str] = (),
 ) -> TableIndex:
     """Merge the index into one file, without dead entries, if it has more than eight files or half of it is dead.
 
     Entries that others append meanwhile are in files of their own, which are left alone. ``always`` merges regardless,
     and takes the snapshot at its word. With new ``recipes`` it is merged as well, and holds only what those name; the
     ``rates`` expected of them take the place of the old ones.
+
+    What the index files say that are named as ``suspects`` is left behind, but for the layouts of blocks that others
+    describe as well: who passes them has made it anew. Without that, an index with such files is left as it is: a
+    merged file has digests, and those would vouch for what was never checked.
     """
+    if not index.suspects <= set(suspects):
+        return index
     live = live_files(index, snapshot, young=not always)
     kept = live[index.map.file_of_block]
+    if suspects:
+        others = [at for at, file in enumerate(index.index_files) if file.location.name not in suspects]
+        kept &= index.map.sources(others) >= 0
     entries = sum(len(blocks) for blocks in index.map.block_of_row)
     alive = sum(int(kept[blocks[blocks >= 0]].sum()) for blocks in index.map.block_of_row)
     wasteful = recipes is not None or len(index.index_files) > MOST_FILES or (entries > 0 and 2 * alive <= entries)
-    if not index.index_files or not (wasteful or always):
+    if not index.index_files or not (wasteful or always or suspects):
         return index
     if recipes is None:
         recipes, rates = index.decided, index.rates
-    table, columns = merge(index, kept, recipes)
-    if index.unreadable:
-        return index  # what cannot be read now must not be deleted
+    believed = index.bare(suspects) if suspects else index
+    table, columns = merge(believed, kept, recipes)
+    if believed.unreadable or not believed.suspects <= set(suspects):
+        return index  # what cannot be read now must not be deleted, and what is damaged is to be made anew
     names = [file.location.name for file in index.index_files]
     if len(table):
-        write_index_file(index.folder.child(name_after(names[-1])), table, columns, recipes, rates)
+        write_index_file(index.folder, number_of(names[-1]), table, columns, recipes, rates)
     unused = RANGE_TABLES.unused(index.folder, named_range_tables(table), (time.time() - YOUNG_SECONDS) * 1_000)
     for location in [*(index.folder.child(name) for name in names), *unused]:
         delete(location)
@@ -129,6 +141,9 @@ def merge(
     arrays |= {"row_group": pa.array(blocks.row_group[kept]), "rows": pa.array(blocks.rows[kept])}
     arrays["bytes"] = pa.array(blocks.bytes[kept])
     table = pa.table(arrays).cast(KEYS)
+    footers = index.footers.take(pa.array(blocks.file_of_block[kept]))
+    if footers.null_count < len(footers):
+        table = table.append_column(FOOTER, footers)
     for name in sorted(index.partition_columns):
         texts = index.partition_texts(name, kept)
         if texts is not None:

@@ -94,6 +94,7 @@ class IndexStatus:
     stale_files: int
     """Entries for files that the table no longer has (always 0 for a part of a table or an older version)."""
     problems: tuple[str, ...]
+    """What is wrong with index files: each is left out in whole or in part, until the table is indexed again."""
     organized_files: int = 0
     """Files that were laid out, as a unit or part of one; the others were written by whoever wrote the table."""
     blocks_with_ids: int = 0
@@ -102,6 +103,8 @@ class IndexStatus:
     """The share of the indexed files' row groups that have a union vector of each feature set, by its id."""
     synopses: Mapping[str, SynopsesStatus] = field(default_factory=dict)
     """The columns that have synopses beside their zone maps."""
+    unchecked_files: int = 0
+    """Index files of an older format, without digests by which damage is told."""
     notes: tuple[str, ...] = ()
     """What is to be said of synopses that were just chosen."""
 
@@ -117,22 +120,32 @@ class IndexStatus:
 
     @property
     def advice(self) -> str:
-        """What to do about synopses that have been outgrown; empty if there is nothing to do."""
-        outgrown = [name for name, each in self.synopses.items() if each.outgrown]
-        if not outgrown:
-            return ""
-        return (
-            f"The synopses of {', '.join(outgrown)} let through twice as much as when they were chosen, or more: have "
-            "them chosen and made anew with sidestep index --rebuild."
-        )
+        """What to do about old index files and synopses that have been outgrown; empty if there is nothing to do."""
+        said: list[str] = []
+        if self.unchecked_files:
+            said.append(
+                f"{self.unchecked_files:,} of {self.index_files:,} index files have no digests, so that damage to them "
+                "would not be noticed: make them anew with sidestep index."
+            )
+        if outgrown := [name for name, each in self.synopses.items() if each.outgrown]:
+            said.append(
+                f"The synopses of {', '.join(outgrown)} let through twice as much as when they were chosen, or more: "
+                "have them chosen and made anew with sidestep index --rebuild."
+            )
+        return " ".join(said)
 
 
 def status(
     table: str | os.PathLike[str] | Location, index_dir: str | os.PathLike[str] | Location | None = None
 ) -> IndexStatus:
-    """The state of a table's index. A table that was never indexed has zeros, not an error."""
+    """The state of a table's index. A table that was never indexed has zeros, not an error.
+
+    All of the index is held against its digests.
+    """
     snapshot = read_snapshot(table)
-    return index_status(snapshot, open_index(snapshot.root, index_dir))
+    index = open_index(snapshot.root, index_dir)
+    index.verify()
+    return index_status(snapshot, index)
 
 
 def index_status(
@@ -146,7 +159,7 @@ def index_status(
     blocks = live[index.map.file_of_block]
     columns = index.columns
     features = Counter(index.features_of_block.filter(pa.array(blocks)).drop_null().to_pylist())
-    return IndexStatus(
+    found = IndexStatus(
         root=snapshot.root.uri,
         folder=index.folder.uri,
         format=snapshot.format,
@@ -163,19 +176,23 @@ def index_status(
         index_files=len(index.index_files),
         index_bytes=index.nbytes,
         stale_files=int((~live).sum()) if snapshot.whole else 0,
-        problems=index.problems,
+        problems=(),
+        unchecked_files=len(index.unchecked),
         organized_files=sum(index.units[position] is not None for position in positions[known]),
         blocks_with_ids=int((index.block_ids[blocks] >= 0).sum()),
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
         synopses=_synopses(index, blocks, estimates),
     )
+    return replace(found, problems=index.problems)  # some come up while it is looked through
 
 
 def _synopses(index: TableIndex, live: Mask, estimates: Mapping[str, KeptShare] | None) -> dict[str, SynopsesStatus]:
     if not index.recipes:
         return {}
     held = index.held_synopses()
-    now = kept_shares(index, live) if estimates is None else estimates
+    now = estimates
+    if now is None:
+        now = index.guarded(lambda: kept_shares(index, live), lambda: {})
     before = load_estimates(index.folder) if estimates is None else estimates
     found: dict[str, SynopsesStatus] = {}
     for name, recipe in index.recipes.items():

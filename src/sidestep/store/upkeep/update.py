@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from sidestep.errors import DamagedFile, SidestepError, SidestepWarning
 from sidestep.predicate.types import DataType
+from sidestep.store.block_column import block_name
 from sidestep.store.index.index_file import index_names
 from sidestep.store.index.table_index import TableIndex, open_folder, open_index
-from sidestep.store.location import Location
+from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import block_summaries
+from sidestep.store.parquet.footer import file_digest
 from sidestep.store.parquet.scan import Sources
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.upkeep.compact import append_blocks, compact
@@ -46,6 +48,26 @@ def missing_files(
     positions = index.positions(snapshot.files)
     covered = np.append(index.covered(columns, recipes), False)  # position -1 is the last: not covered
     return tuple(file for file, known in zip(snapshot.files, covered[positions], strict=True) if not known)
+
+
+def replaced_files(
+    snapshot: Snapshot, index: TableIndex, missing: Sequence[DataFile], read: int = 16
+) -> tuple[DataFile, ...]:
+    """The files that have an entry for their path, size and time which was made from another footer, or from none.
+
+    ``missing`` are those that are read in any case; ``read`` is how many footers are read at a time. No file that a
+    Delta log names is ever replaced.
+    """
+    if snapshot.format == "delta":
+        return ()
+    positions, digests = index.positions(snapshot.files), index.footers.to_pylist()
+    todo = {file.path for file in missing}
+    known = [(file, digests[at]) for file, at in zip(snapshot.files, positions, strict=True) if file.path not in todo]
+    with ThreadPoolExecutor(read) as pool:
+        now = pool.map(lambda each: file_digest(snapshot.root.child(each[0].path)), known)
+        return tuple(
+            file for (file, digest), found in zip(known, now, strict=True) if digest is None or digest != found
+        )
 
 
 def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
@@ -69,6 +91,7 @@ def update_index(
     rates: Mapping[str, float] | None = None,
     asked: AskedRanges | None = None,
     rebuild: bool = False,
+    by_footer: bool = False,
 ) -> TableIndex:
     """Index what is missing and return the new view. Damaged files are left out, with a warning each.
 
@@ -77,12 +100,21 @@ def update_index(
     process do, on Spark the collect job does. ``recipes`` are all that columns are to have beside their zone maps, in
     old files as well as new; without, new files get what the old ones have. ``rates`` are the false positives that are
     expected of them, and ``asked`` is what the workload asks for: global range tables keep what is asked for apart.
-    ``rebuild`` makes everything anew, of all files.
+    ``rebuild`` makes everything anew, of all files. Without it, so is what damaged index files said, and those of an
+    older format without digests; and by footer, what was made of a file with another footer than it has now, though
+    size and time are the same.
     """
     index = open_index(snapshot.root) if index is None else index
     check_recipes(recipes or {}, columns)
     making = plan_synopses(index, columns, recipes, asked, rebuild=rebuild)
+    index.verify()
+    # Of a part of a table, only that part could be made anew.
+    suspects, left_out = (index.suspects, index.left_out) if snapshot.whole else (frozenset(), ())
     missing = snapshot.files if rebuild else missing_files(snapshot, index, columns, making.recipes)
+    if suspects and not rebuild:
+        missing = _files_in_order(snapshot, {*missing, *_described_by(index, suspects, snapshot)})
+    if by_footer and not rebuild:
+        missing = (*missing, *replaced_files(snapshot, index, missing))
     todo = trusted_files(snapshot, missing)
     making = replace(making, partitions=max(1, len(todo)))
     joined: list[pa.Table] = []
@@ -99,14 +131,42 @@ def update_index(
     if blocks := joined + tables:
         names = index_names(index.folder)
         added = append_blocks(index.folder, blocks, columns, making, rates, names)
-        index = open_folder(index.folder, [*names, *(location.name for location in added)])
-    elif recipes is not None or rebuild:
+        gone = _delete(left_out)
+        remaining = [name for name in names if name not in gone]
+        index = open_folder(index.folder, [*remaining, *(location.name for location in added)])
+    elif recipes is not None or rebuild or suspects or left_out:
+        _delete(left_out)
         index = index.refreshed()  # files that others have merged meanwhile must not be merged again
     kept = {**index.decided, **making.recipes}
+    if suspects:
+        return compact(
+            index, snapshot, recipes=kept, rates=index.rates if recipes is None else rates, suspects=suspects
+        )
     if (recipes is None and not rebuild) or (kept == index.decided and not again):
         return compact(index, snapshot)
     # What older recipes and tables left would only take up space from now on.
     return compact(index, snapshot, recipes=kept, rates=index.rates if recipes is None else rates)
+
+
+def _described_by(index: TableIndex, names: Collection[str], snapshot: Snapshot) -> Iterator[DataFile]:
+    """The files of a snapshot that some index files have entries of."""
+    described = np.zeros(len(index.files) + 1, dtype=np.bool_)  # position -1 is the last: not described
+    for file, blocks in zip(index.index_files, index.map.block_of_row, strict=True):
+        if file.location.name in names:
+            described[index.map.file_of_block[blocks[blocks >= 0]]] = True
+    positions = index.positions(snapshot.files)
+    return (file for file, known in zip(snapshot.files, described[positions], strict=True) if known)
+
+
+def _delete(left_out: Sequence[Location]) -> set[str]:
+    """Delete index files that are of no use any more, now that what they held has been made anew; their names."""
+    for location in left_out:
+        delete(location)
+    return {location.name for location in left_out}
+
+
+def _files_in_order(snapshot: Snapshot, chosen: Collection[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(file for file in snapshot.files if file in chosen)
 
 
 def plan_synopses(
@@ -124,7 +184,10 @@ def plan_synopses(
     reader = index.reader(wanted)
     tables: dict[str, GlobalRangeTable] = {}
     for name, recipe in wanted.items():
-        if recipe.widest.size(GRT) and not rebuild and (table := reader.newest_table(name, columns[name])) is not None:
+        if not recipe.widest.size(GRT) or rebuild:
+            continue
+        table = index.guarded(partial(reader.newest_table, name, columns[name]), lambda: None)
+        if table is not None:
             tables[name] = table
     return BuildPlan(wanted, tables, asked or {})
 
@@ -154,11 +217,18 @@ def summarize_here(
     sources: Sources | None = None,
 ) -> Summaries:
     """The index rows of the files, read by threads of this process."""
+    block = block_name(snapshot.schema)
 
     def one(file: DataFile) -> pa.Table | DamagedFile | None:
         try:
             return block_summaries(
-                snapshot.root, file, columns, sources, making=making, log_times=snapshot.format == "delta"
+                snapshot.root,
+                file,
+                columns,
+                sources,
+                making=making,
+                log_times=snapshot.format == "delta",
+                block=block,
             )
         except DamagedFile as error:
             return error

@@ -24,16 +24,18 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, TableNotFound
 from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
 from sidestep.store.index.table_index import TableIndex, open_index
-from sidestep.store.location import FileStatus, Location, delete, list_files, locate, open_file
+from sidestep.store.location import FileStatus, Location, delete, list_files, list_names, locate, open_file
 from sidestep.store.sidecars.layout import FEATURES, LAYOUTS
+from sidestep.store.sidecars.range_tables import RANGE_TABLES, names_range_table
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape
 from sidestep.store.upkeep.compact import compact
+from sidestep.store.upkeep.false_positives import ESTIMATES
 
 SAFE_HOURS = 168.0
 """What a table keeps if it does not say otherwise: a week, as Delta itself does."""
@@ -54,7 +56,7 @@ class VacuumReport:
     entries: int
     """Data files whose entries left the index."""
     leftovers: tuple[str, ...]
-    """Feature sets, layout files and half-written files of the index folder and the log, by name."""
+    """Sidecars that nothing names any more and half-written files, of the index folder and the log, by name."""
     dry_run: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,7 +93,10 @@ def vacuum(
     _check_retention(root, hours, dry_run=dry_run, force=force)
     cutoff = int((time.time() - hours * 3600) * 1_000)
     index = open_index(root, index_dir)
-    listed = list_files(root, is_hidden)
+    try:
+        listed = list_files(root, is_hidden)
+    except FileNotFoundError as error:
+        raise TableNotFound(f"There is nothing at {root.uri} any more, so nothing was deleted: {error}.") from error
     snapshot = read_delta(root)
     needed = {file.path for file in snapshot.files} | set(_touched_since(root, cutoff))
     doomed = [
@@ -103,9 +108,13 @@ def vacuum(
     remaining = {file.path for file in listed} - set(paths)
     leftovers = [*_index_leftovers(index, remaining, cutoff), *_partials(root.child(LOG), cutoff)]
     if not dry_run:
-        for location in [*map(root.child, paths), *leftovers]:
+        for location in map(root.child, paths):
             delete(location)
     entries = _forget(index, remaining, dry_run=dry_run)
+    if not dry_run:
+        # After the entries that name them: whoever reads those between would miss what they name.
+        for location in leftovers:
+            delete(location)
     names = tuple(leftover.name for leftover in leftovers)
     return VacuumReport(root.uri, paths, sum(file.size for file in doomed), entries, names, dry_run)
 
@@ -128,12 +137,17 @@ def _check_retention(root: Location, hours: float, *, dry_run: bool, force: bool
 def _touched_since(root: Location, cutoff: int) -> Iterator[str]:
     """The files that any version since the cutoff added or removed: with the newest version's, all that those need.
 
-    Times of versions need not ascend; all after the first that is young count.
+    Times of versions need not ascend; all after the first that is young count, and one without a time is young.
     """
-    entries = [status for status in list_files(root.child(LOG)) if _VERSION.fullmatch(status.path)]
-    young = next((at for at, status in enumerate(entries) if status.modified > cutoff), len(entries))
-    for status in entries[young:]:
-        location = root.child(LOG).child(status.path)
+    log = root.child(LOG)
+    try:
+        times = {status.path: status.modified for status in list_files(log)}
+    except FileNotFoundError as error:
+        raise TableNotFound(f"The Delta log of {root.uri} is gone, so nothing was deleted: {error}.") from error
+    entries = sorted(name for name in list_names(log) if _VERSION.fullmatch(name))
+    young = next((at for at, name in enumerate(entries) if times.get(name, cutoff + 1) > cutoff), len(entries))
+    for name in entries[young:]:
+        location = log.child(name)
         try:
             with open_file(location) as stream:
                 actions = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
@@ -158,6 +172,8 @@ def _forget(index: TableIndex, remaining: set[str], *, dry_run: bool) -> int:
     """Drop the entries of files that are not there, and tell of how many. Old versions keep theirs as long as files."""
     keys = index.files.to_pylist()
     live = tuple(DataFile(key["path"], key["size"], key["modified"]) for key in keys if key["path"] in remaining)
+    if index.suspects:
+        return 0
     if len(live) < len(keys) and not dry_run:
         compact(index, Snapshot(index.folder, "delta", None, live), always=True)
     return len(keys) - len(live)
@@ -171,34 +187,40 @@ def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> lis
     except FileNotFoundError:
         return []
     old: Callable[[str], bool] = lambda name: times.get(name, cutoff + 1) <= cutoff  # noqa: E731
-    layouts = LAYOUTS.names(folder)
     # A layout of a newer sidestep counts: it may be the one in force, and what it names is in use.
     readable = LAYOUTS.objects(folder)
-    current = max((layouts.index(name) for name in readable), default=0)
-    stale = [name for name in layouts[:current] if old(name)]
+    current = next(reversed(readable), None)
+    layouts = LAYOUTS.names(folder)  # others may have come or gone meanwhile
+    stale = [name for name in layouts[: layouts.index(current) if current in layouts else 0] if old(name)]
     leftovers = [folder.child(name) for name in stale]
     used = {str(layout.get("features")) for name, layout in readable.items() if name not in stale}
-    named = _features_named(index, remaining)
+    named = _named(index, remaining, lambda name: name == "features")
     if named is not None:
         leftovers += FEATURES.unused(folder, named | used, cutoff)
+    tables = _named(index, remaining, names_range_table)
+    if tables is not None:
+        leftovers += RANGE_TABLES.unused(folder, tables, cutoff)
+    leftovers += [folder.child(name) for name in ESTIMATES.names(folder)[:-1] if old(name)]
     return leftovers + _partials(folder, cutoff)
 
 
-def _features_named(index: TableIndex, remaining: set[str]) -> set[str] | None:
-    """The feature sets that entries of remaining files name; None if some entries cannot be read."""
+def _named(index: TableIndex, remaining: set[str], names_one: Callable[[str], bool]) -> set[str] | None:
+    """The sidecars that entries of remaining files name in such columns; None if some entries cannot be read."""
     if index.problems:
         return None
     alive_files = np.array([path in remaining for path in index.files["path"].to_pylist()], dtype=np.bool_)
     named: set[str] = set()
     for file, blocks in zip(index.index_files, index.map.block_of_row, strict=True):
-        if "features" not in file.layout_columns:
+        columns = [name for name in file.names if names_one(name)]
+        if not columns:
             continue
         try:
-            ids = file.read(["features"])["features"].to_pylist()
-        except (pa.ArrowException, OSError):
+            table = file.read(columns)
+        except Exception:
             return None
         alive = alive_files[index.map.file_of_block[np.maximum(blocks, 0)]] & (blocks >= 0)
-        named |= {id for id, keep in zip(ids, alive, strict=True) if id is not None and keep}
+        for column in columns:
+            named |= {id for id, keep in zip(table[column].to_pylist(), alive, strict=True) if id is not None and keep}
     return named
 
 

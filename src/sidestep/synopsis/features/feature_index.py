@@ -17,6 +17,7 @@ from sidestep.predicate.formula import (
     Formula,
     Names,
     Within,
+    atoms,
     names_in,
 )
 from sidestep.predicate.implication import implies
@@ -24,6 +25,8 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.nodes import Column
 
 _MOST_REMEMBERED = 4_096
+_LARGEST_REMEMBERED = 256
+"""Atoms and ranges of a formula that is remembered: four thousand lists of many values would be gigabytes."""
 
 
 class Subsumption:
@@ -68,11 +71,17 @@ class Subsumption:
         key = (said, names)
         found = self._remembered.get(key)
         if found is None:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
             found = frozenset(number for number, part in parts if _implies(said, part))
-            self._remembered[key] = found
+            if _size(said) <= _LARGEST_REMEMBERED:
+                if len(self._remembered) >= _MOST_REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = found
         return found
+
+
+def _size(said: Formula) -> int:
+    """About how much a formula holds: its atoms, and the ranges in them."""
+    return sum(len(atom.ranges.intervals) if isinstance(atom, Within) else 1 for atom in atoms(said))
 
 
 def _about(names: Names, said: list[tuple[Formula, Names]]) -> Formula | None:

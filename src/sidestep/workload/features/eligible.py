@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import All, Any, Column, Compares, Formula, Holds, Kind, Matches, Null, Within, atoms
-from sidestep.predicate.formula import is_identified
+from sidestep.predicate.formula import unidentified
 from sidestep.workload.table import Item
 
 DATE_AND_TIME = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.TIME})
@@ -33,8 +33,9 @@ class Eligibility:
 
     def refusal(self, item: Item) -> str | None:
         """Why the item may not become a feature; None if it may."""
-        if not is_identified(item.formula):
-            return "not deterministic"
+        unclear = next(unidentified(item.formula), None)
+        if unclear is not None:
+            return unclear.reason if unclear.deterministic and unclear.reason else "not deterministic"
         if any(column.name in self.without_columns for column in item.columns):
             return "on a column left out"
         if not self.dates and compares_date(item.formula):

@@ -19,8 +19,8 @@ from sidestep.errors import SidestepError, check_format
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
 from sidestep.workload.canonical import canonical, column_set, key
 
-FORMAT = 1
-"""Of the file that a set is saved in, see docs/formats.md."""
+FORMAT = 2
+"""Of the file that a set is saved in, see docs/formats.md. 1 had no digest of how the set was found."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,15 @@ class FeatureSet:
     def to_json(self) -> dict[str, Any]:
         """The set as plain data."""
         found = {"queries": self.queries, "covered": self.covered, "threshold": self.threshold}
-        return {"format": FORMAT, "id": self.id, **self._content(), "found": found}
+        written = {"format": FORMAT, "id": self.id, **self._content(), "found": found}
+        return {**written, "digest": _digest(written)}
 
     @classmethod
     def from_json(cls, written: Any, source: str = "the data") -> FeatureSet:
         """The set that :meth:`to_json` wrote; refused if it is not whole."""
         if not isinstance(written, dict) or "features" not in written or "id" not in written:
             raise SidestepError(f"{source} is not a feature set: make one with `sidestep analyze LOG --out FILE`.")
-        check_format(written.get("format"), FORMAT, f"The feature set {source}")
+        version = check_format(written.get("format"), FORMAT, f"The feature set {source}")
         try:
             features = tuple(
                 Feature(tuple(map(from_dict, one["predicates"])), int(one["weight"]), int(one.get("additional", 0)))
@@ -135,6 +136,8 @@ class FeatureSet:
             raise SidestepError(f"{source} is not a whole feature set: {error!r}. Make it again.") from error
         if made.id != written["id"]:
             raise SidestepError(f"{source} was changed after it was saved: its content is not what its id says.")
+        if version > 1 and written.get("digest") != _digest(written):
+            raise SidestepError(f"{source} was changed after it was saved: its content is not what its digest says.")
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -154,7 +157,7 @@ class FeatureSet:
             written = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise SidestepError(f"The feature set {path} could not be read: {error.strerror}.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SidestepError(f"{path} is not JSON, so it is no feature set: {error}.") from error
         return cls.from_json(written, str(path))
 
@@ -178,6 +181,12 @@ def features_table(features: FeatureSet) -> Table:
         share = f"{feature.weight / features.queries:.1%}" if features.queries else ""
         table.add_row(str(number), Text(str(feature)), f"{feature.weight:,}", share)
     return table
+
+
+def _digest(written: dict[str, Any]) -> str:
+    """The digest of all that a file says but for the digest."""
+    rest = {name: value for name, value in written.items() if name != "digest"}
+    return hashlib.sha256(_canonical_json(rest).encode()).hexdigest()
 
 
 def _canonical_json(content: Any) -> str:

@@ -18,11 +18,11 @@ import org.apache.spark.sql.types.DataTypes;
  * .inFilterThreshold does, overflows the stack when it is sent to an executor.)
  */
 final class BlockFilter {
-  private static final String COLUMN = "_block";
+  /** How a table's schema tells the column of ids: by its metadata, never by its name, which may be a user's. */
+  private static final String MARK = "sidestep.block";
 
-  /** The condition for a relation whose files have been pruned, or null if none may or need be set. */
-  static Expression of(LogicalRelation leaf) {
-    PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) leaf.relation()).location();
+  /** The condition for a relation whose files are to be pruned so, or null if none may or need be set. */
+  static Expression of(LogicalRelation leaf, PrunedFiles files) {
     if (!files.byBlock()) return null;
     AttributeReference column = column(leaf);
     if (column == null) return null;
@@ -61,7 +61,7 @@ final class BlockFilter {
   private static boolean isAboutBlocks(Expression e) {
     List references = Scala.list(e.references().toSeq());
     for (int i = 0; i < references.size(); i++) {
-      if (!((Attribute) references.get(i)).name().equals(COLUMN)) return false;
+      if (!isMarked((Attribute) references.get(i))) return false;
     }
     return !references.isEmpty() && e.deterministic();
   }
@@ -70,9 +70,13 @@ final class BlockFilter {
     List output = Scala.list(leaf.output());
     for (int i = 0; i < output.size(); i++) {
       AttributeReference attribute = (AttributeReference) output.get(i);
-      if (attribute.name().equals(COLUMN) && attribute.dataType().equals(DataTypes.IntegerType)) return attribute;
+      if (isMarked(attribute)) return attribute;
     }
     return null;
+  }
+
+  private static boolean isMarked(Attribute attribute) {
+    return attribute.metadata().contains(MARK) && attribute.dataType().equals(DataTypes.IntegerType);
   }
 
   private static Expression either(AttributeReference column, int[] ranges, int from, int to) {

@@ -19,11 +19,23 @@ public final class FileKeys {
   final long[] times;
   /** When each file was last seen to be unchanged on disk; see Candidates. */
   final long[] lookedAt;
+  /** The same, when its footer was found to be the one that its entry was made from. */
+  final long[] footerSeenAt;
+  /** The digest of each file's footer one after the other, zeros for one that has none; empty if none has. */
+  private final byte[] footers;
+  /** Of type String: what Footers.stamp said of each file when its footer was last found right. */
+  private final Object[] stamps;
+  private final String root;
+  private volatile boolean warned = false;
   long totalBytes = 0;
 
-  /** files: with paths relative to the root; an empty one is the root itself. */
-  FileKeys(String id, String root, Wire.Files files) {
+  /** files: with paths relative to the root; an empty one is the root itself. footers: as above. */
+  FileKeys(String id, String root, Wire.Files files, byte[] footers) {
     this.id = id;
+    this.root = root;
+    this.footers = footers;
+    stamps = new Object[files.paths.length];
+    footerSeenAt = new long[files.paths.length];
     paths = files.paths;
     sizes = files.sizes;
     times = files.times;
@@ -54,15 +66,40 @@ public final class FileKeys {
     return sizes[i] == file.getLen() && times[i] == file.getModificationTime() ? i : -1;
   }
 
+  /** Whether a file's footer is the one that its entry was made from; it is read once for each change of the file. */
+  boolean sameFooter(FileStatus file, int position) {
+    byte[] expected = footers.length == 0 ? new byte[Footers.LENGTH]
+        : java.util.Arrays.copyOfRange(footers, position * Footers.LENGTH, (position + 1) * Footers.LENGTH);
+    if (java.util.Arrays.equals(expected, new byte[Footers.LENGTH])) {
+      if (!warned) {
+        warned = true;
+        LOG.warn("sidestep reads files of " + root + " that it could skip: spark.sidestep.fileKeys is footer, and they were "
+            + "indexed without a digest of their footers. Run sidestep.index on the table with that setting.");
+      }
+      return false;
+    }
+    try {
+      String stamp = Footers.stamp(file);
+      if (stamp != null && stamp.equals(stamps[position])) return true;
+      if (!java.util.Arrays.equals(expected, Footers.digest(file))) return false;
+      stamps[position] = stamp;
+      return true;
+    } catch (Throwable unreadable) {
+      return false;
+    }
+  }
+
   /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
   Match match(FileIndex base) {
     if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
+    // A refresh gives the same object another listing.
+    Object listing = base instanceof SnapshotFiles ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();
     synchronized (matches) {
       Match newest = null;
       for (int i = matches.size() - 1; i >= 0; i--) {
         Match match = (Match) matches.get(i);
-        if (match.base.get() == base) return match;
-        if (match.base.get() == null) matches.remove(i);
+        if (match.base.get() == base && match.listing.get() == listing) return match;
+        if (match.base.get() == null || match.base.get() == base) matches.remove(i);
         if (newest == null) newest = match;
       }
       List listed = base instanceof SnapshotFiles
@@ -72,7 +109,7 @@ public final class FileKeys {
       int[] entries = new int[files.length];
       boolean follow = newest != null && newest.positions.length == files.length;
       for (int i = 0; i < files.length; i++) entries[i] = position(files[i], follow ? newest.positions[i] : -1);
-      Match match = new Match(base, files, entries);
+      Match match = new Match(base, listing, files, entries);
       matches.add(match);
       if (matches.size() > 16) matches.remove(0);
       return match;
@@ -90,7 +127,7 @@ public final class FileKeys {
    * that the entry was made from. Files that will be skipped count too: one that was rewritten is read after all, and
    * may hold what no entry speaks of.
    */
-  static boolean cover(FileIndex base, FileKeys[] indexes) {
+  static boolean cover(FileIndex base, FileKeys[] indexes, boolean byFooter) {
     try {
       Match[] matches = new Match[indexes.length];
       int count = -1;
@@ -100,7 +137,7 @@ public final class FileKeys {
         count = matches[k].files.length;
       }
       if (count < 0) return false;
-      Candidates all = new Candidates();
+      Candidates all = new Candidates(byFooter);
       for (int i = 0; i < count; i++) {
         int owner = 0;
         while (owner < indexes.length && matches[owner].positions[i] < 0) owner++;
@@ -117,12 +154,14 @@ public final class FileKeys {
   /** The files of one listing with the positions of their entries (-1: none), in the listing's order. */
   static final class Match {
     final java.lang.ref.WeakReference base;
+    private final java.lang.ref.WeakReference listing;
     final FileStatus[] files;
     final int[] positions;
     private java.util.IdentityHashMap ordinals;
 
-    Match(FileIndex base, FileStatus[] files, int[] positions) {
+    Match(FileIndex base, Object listing, FileStatus[] files, int[] positions) {
       this.base = new java.lang.ref.WeakReference(base);
+      this.listing = new java.lang.ref.WeakReference(listing);
       this.files = files;
       this.positions = positions;
     }
@@ -151,18 +190,26 @@ public final class FileKeys {
    * time from one before.
    * Remote files are taken as listed: stores that keep such tables replace whole objects, and a look at each would cost
    * more than reading does.
+   *
+   * By footer, a file is also held against the digest of the footer that its entry was made from, wherever it is.
    */
   static final class Candidates {
     static final int SLICE = 2048;
+    static final int FOOTER_SLICE = 64;
     static final int MANY = 2048;
     static final long HOLDS_NANOS_PER_FILE = 100 * 1000;
 
     private final long since = System.nanoTime();
+    private final boolean byFooter;
     private int size = 0;
     private int[] numbers = new int[64];
     private int[] positions = new int[64];
     private FileStatus[] files = new FileStatus[64];
     private FileKeys[] keys = new FileKeys[64];
+
+    Candidates(boolean byFooter) {
+      this.byFooter = byFooter;
+    }
 
     /** number: where the file stands in what was listed; position: where its entry stands in the index. */
     void add(int number, FileStatus file, FileKeys index, int position) {
@@ -187,15 +234,16 @@ public final class FileKeys {
     BitSet unchanged() throws Exception {
       ArrayList running = new ArrayList();
       final byte[] changed = new byte[size];
-      for (int start = 0; start < size; start += SLICE) {
+      int slice = byFooter ? FOOTER_SLICE : SLICE;
+      for (int start = 0; start < size; start += slice) {
         final int from = start;
-        final int to = Math.min(size, start + SLICE);
+        final int to = Math.min(size, start + slice);
         Runnable look = new Runnable() {
           public void run() {
             look(from, to, changed);
           }
         };
-        if (size <= SLICE) look.run();
+        if (size <= slice) look.run();
         else running.add(java.util.concurrent.ForkJoinPool.commonPool().submit(look));
       }
       for (int i = 0; i < running.size(); i++) ((java.util.concurrent.Future) running.get(i)).get();
@@ -207,15 +255,16 @@ public final class FileKeys {
     void look(int from, int to, byte[] changed) {
       long now = System.nanoTime();
       for (int i = from; i < to; i++) {
-        long[] lookedAt = keys[i].lookedAt;
+        long[] lookedAt = byFooter ? keys[i].footerSeenAt : keys[i].lookedAt;
         long looked = lookedAt[positions[i]];
         // Another query may have looked since this one began; among many at once, one look serves them all.
         if (looked != 0 && (looked - since >= 0 || size > MANY && now - looked < size * HOLDS_NANOS_PER_FILE)) continue;
-        java.net.URI uri = files[i].getPath().toUri();
-        if (uri.getScheme() != null && !uri.getScheme().equals("file")) continue;
-        long modified = new java.io.File(uri.getPath()).lastModified();
+        long modified = files[i].getModificationTime();
+        if (Footers.isLocal(files[i])) modified = new java.io.File(files[i].getPath().toUri().getPath()).lastModified();
+        else if (!byFooter) continue;
         // 0: gone. A file that is not there holds no rows that matter, so it stays skipped.
         if (modified != 0 && modified != files[i].getModificationTime()) changed[i] = 1;
+        else if (byFooter && modified != 0 && !keys[i].sameFooter(files[i], positions[i])) changed[i] = 1;
         else lookedAt[positions[i]] = now;
       }
     }

@@ -72,6 +72,18 @@ public final class Inspector {
         .relation(session, schema);
   }
 
+  /** A relation whose files are read by another session's settings: every file, as it is, or an error. */
+  public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {
+    LogicalRelation leaf = (LogicalRelation) plan;
+    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+    scala.collection.immutable.Map options = relation.options();
+    // These two are looked up in the session that runs the query, unless the relation itself has them.
+    options = (scala.collection.immutable.Map) options.updated("ignoreCorruptFiles", "false");
+    options = (scala.collection.immutable.Map) options.updated("ignoreMissingFiles", "false");
+    return LogicalRelation$.MODULE$.apply(new HadoopFsRelation(relation.location(), relation.partitionSchema(),
+        relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), options, reader), false);
+  }
+
   /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
@@ -175,9 +187,10 @@ public final class Inspector {
     FileIndex base = PrunedFiles.unwrap(location);
     scala.collection.immutable.Seq none = Scala.seq(new Object[0]);
     scala.collection.immutable.Seq partitionFilters = Scala.seq(staticOnly(scan.partitionFilters()));
-    long[] all = count(base.listFiles(none, none), keys, listed);
-    long[] some = count(base.listFiles(partitionFilters, none), keys, selected);
-    long[] read = count(location.listFiles(partitionFilters, none), new FileKeys[0], new BitSet[0]);
+    boolean byFooter = !(base instanceof SnapshotFiles) && Footers.wanted(scan.conf());
+    long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
+    long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
+    long[] read = count(location.listFiles(partitionFilters, none), new FileKeys[0], new BitSet[0], false);
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
@@ -202,7 +215,8 @@ public final class Inspector {
     return false;
   }
 
-  private static long[] count(scala.collection.immutable.Seq directories, FileKeys[] keys, BitSet[] entries) {
+  private static long[] count(scala.collection.immutable.Seq directories, FileKeys[] keys, BitSet[] entries,
+      boolean byFooter) {
     long[] totals = new long[4];
     for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
       java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();
@@ -213,7 +227,7 @@ public final class Inspector {
         boolean known = false;
         for (int i = 0; i < keys.length; i++) {
           int position = keys[i].position(file);
-          if (position < 0) continue;
+          if (position < 0 || byFooter && !keys[i].sameFooter(file, position)) continue;
           entries[i].set(position);
           known = true;
         }

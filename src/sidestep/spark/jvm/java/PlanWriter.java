@@ -22,17 +22,25 @@ import org.apache.spark.sql.types.StructField;
 final class PlanWriter {
   /** Raised whenever what is written changes its meaning. */
   static final int FORMAT = 2;
+  /** Below so many operators, a plan goes on as a plan of its own: readers of JSON nest only so far. */
+  private static final int MOST_DEEP = 120;
 
   private final Json out = new Json();
   private final PredicateWriter predicates;
   private final PythonFunctions.Calls calls;
-  private final ArrayList subqueries = new ArrayList();
+  /** What is still to be written as plans of their own: subqueries, and what is too deep. */
+  private final ArrayList plans = new ArrayList();
   /** Ids of the columns that the query needs, or null where scans are written with all they have. */
   private final HashSet needed;
   /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
   private final boolean repeats;
   /** How many scans there are that could be pruned. */
   int candidates = 0;
+  /** Those of these plans that were cut from under a random operator. */
+  private final java.util.Set random = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap());
+  /** How many operators there are above the one at hand, and whether one of them is random. */
+  private int depth = 0;
+  private boolean belowRandom = false;
 
   PlanWriter(LogicalPlan plan) {
     this(plan, false);
@@ -47,12 +55,16 @@ final class PlanWriter {
     SQLConf conf = plan.conf();
     predicates = new PredicateWriter(out, conf);
     out.open('{').key("format").number(FORMAT);
-    out.key("depends").text(conf.sessionLocalTimeZone() + "|ansi=" + conf.ansiEnabled()
-        + "|case=" + conf.caseSensitiveAnalysis()
-        + "|parser=" + conf.getConfString("spark.sql.legacy.timeParserPolicy"));
+    out.key("depends").text(ValueSettings.text(conf));
     out.key("plans").open('[');
     node(plan, false);
-    for (int i = 0; i < subqueries.size(); i++) node((LogicalPlan) subqueries.get(i), false);
+    for (int i = 0; i < plans.size(); i++) {
+      depth = 0;
+      belowRandom = random.contains(plans.get(i));
+      if (belowRandom) out.open('{').key("op").text("Deep").key("random").bool(true).key("in").open('[');
+      node((LogicalPlan) plans.get(i), false);
+      if (belowRandom) out.close(']').close('}');
+    }
     out.close(']').close('}');
   }
 
@@ -115,14 +127,18 @@ final class PlanWriter {
 
   /** input: whether it is what a join takes in. Like group-bys, these are what Spark may run once and use again. */
   private void node(LogicalPlan plan, boolean input) {
-    subqueries.addAll(Scala.list(plan.subqueries()));
+    if (depth == MOST_DEEP && !isFileRelation(plan)) {
+      cut(plan);
+      return;
+    }
+    plans.addAll(Scala.list(plan.subqueries()));
     if (isFileRelation(plan)) {
       scan((LogicalRelation) plan, input);
       return;
     }
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
     // What the rule itself has put over a relation is no part of the query.
-    if (plan instanceof Filter && (condition == null || BoundFilter.is((Filter) plan))) {
+    if (plan instanceof Filter && condition == null) {
       node(((Filter) plan).child(), input);
       return;
     }
@@ -137,14 +153,31 @@ final class PlanWriter {
     else if (plan instanceof Expand) expand((Expand) plan);
     else if (plan instanceof Union) union((Union) plan);
     else if (plan instanceof LeafNode) leaf(plan);
-    if (isRandom(plan)) out.key("random").bool(true);
+    boolean isRandom = isRandom(plan);
+    if (isRandom) out.key("random").bool(true);
     List children = Scala.list(plan.children());
     if (!children.isEmpty()) {
+      boolean above = belowRandom;
+      belowRandom |= isRandom || plan instanceof Sample;
+      depth++;
       out.key("in").open('[');
       for (int i = 0; i < children.size(); i++) node((LogicalPlan) children.get(i), plan instanceof Join);
       out.close(']');
+      depth--;
+      belowRandom = above;
     }
     out.close('}');
+  }
+
+  /**
+   * Writes that a plan goes on elsewhere. What holds above the cut does not reach what is below, so that less is skipped;
+   * what follows from the part below alone still is. Each scan must be written somewhere: one that Spark has copied is
+   * skipped at all of its places alike.
+   */
+  private void cut(LogicalPlan plan) {
+    plans.add(plan);
+    if (belowRandom) random.add(plan);
+    out.open('{').key("op").text("Deep").key("about").text(plan.nodeName()).close('}');
   }
 
   private static boolean isRandom(LogicalPlan plan) {
@@ -331,7 +364,7 @@ final class PlanWriter {
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
-    if (relation.fileFormat().getClass() != ParquetFileFormat.class) {
+    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof BoundedParquet)) {
       return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
     }
     if (leaf.isStreaming()) return "it is a stream";

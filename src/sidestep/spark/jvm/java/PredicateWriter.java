@@ -20,9 +20,14 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class PredicateWriter {
   private static final int MOST_SQL = 400;
+  /** ANDs, ORs and NOTs within each other are looked into so far; what is below is opaque. */
+  private static final int MOST_DEEP = 150;
+  /** Where the expressions are whose meaning comes with Spark's version. Those of extensions have code of their own. */
+  private static final String SPARKS_OWN = "org.apache.spark.sql.catalyst.";
 
   private final Json out;
   private final SQLConf conf;
+  private int depth = 0;
 
   PredicateWriter(Json out, SQLConf conf) {
     this.out = out;
@@ -30,6 +35,11 @@ final class PredicateWriter {
   }
 
   void write(Expression e) {
+    if (depth == MOST_DEEP) {
+      opaque(e);
+      return;
+    }
+    depth++;
     if (e instanceof And || e instanceof Or) {
       boolean and = e instanceof And;
       out.open('[').text(and ? "and" : "or");
@@ -52,10 +62,12 @@ final class PredicateWriter {
       out.close(']');
     } else {
       int mark = out.length();
-      if (known(e)) return;
-      out.cut(mark);
-      opaque(e);
+      if (!known(e)) {
+        out.cut(mark);
+        opaque(e);
+      }
     }
+    depth--;
   }
 
   /** Writes a predicate of a form that sidestep knows; false, with something half written, for any other. */
@@ -236,6 +248,10 @@ final class PredicateWriter {
       return true;
     }
     if (o instanceof scala.Product) {
+      if (o instanceof Expression && !o.getClass().getName().startsWith(SPARKS_OWN)) {
+        if (why.length() == 0) why.append("the code of ").append(o.getClass().getName()).append(" is not Spark's own");
+        return false;
+      }
       into.append(o.getClass().getName()).append('(');
       for (int i = 0; i < ((scala.Product) o).productArity(); i++) {
         if (!identify(((scala.Product) o).productElement(i), into, why)) return false;

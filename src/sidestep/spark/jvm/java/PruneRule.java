@@ -48,8 +48,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     enabled = on;
   }
 
-  public void putKeys(String id, String root, String paths, String numbers) {
-    keys.put(id, new FileKeys(id, root, new Wire.Files(paths, numbers)));
+  public void putKeys(String id, String root, String paths, String numbers, String footers) {
+    keys.put(id, new FileKeys(id, root, new Wire.Files(paths, numbers), java.util.Base64.getDecoder().decode(footers)));
   }
 
   FileKeys keysOf(String id) {
@@ -74,17 +74,33 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       String reply;
       asked.put(number, plan);
       try {
-        reply = Wire.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text());
+        reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text(), seconds(plan));
       } finally {
         asked.remove(number);
       }
       LogicalPlan result = replace(plan, Wire.answers(reply));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
+    } catch (TimedCall.Late late) {
+      problem = late.getMessage();
+      LOG.warn("sidestep left a query as it was: {}", problem);
+      return plan;
     } catch (Throwable cause) {
       problem = cause.toString();
       LOG.warn("sidestep left a query as it was because its rule failed", cause);
       return plan;
+    }
+  }
+
+  /** How long a plan may wait for its answer. */
+  private static double seconds(LogicalPlan plan) {
+    String text = plan.conf().getConfString("spark.sidestep.seconds", "");
+    try {
+      // A value that makes no sense is warned of where settings are read, in Python; the usual limit holds.
+      double seconds = text.isEmpty() ? TimedCall.SECONDS : Double.parseDouble(text);
+      return seconds > 0 ? seconds : TimedCall.SECONDS;
+    } catch (NumberFormatException unread) {
+      return TimedCall.SECONDS;
     }
   }
 
@@ -118,21 +134,18 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     StringBuilder reply = new StringBuilder();
     // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
     IdentityHashMap looked = new IdentityHashMap();
+    boolean byFooter = Footers.wanted(plan.conf());
     String[][] scans = Wire.scans(question);
     for (int i = 0; i < scans.length; i++) {
       List locations = (List) leaves.get(scans[i][0]);
-      FileKeys[] known = new FileKeys[scans[i].length - 1];
-      boolean complete = locations != null;
-      for (int k = 0; k < known.length; k++) {
-        known[k] = (FileKeys) keys.get(scans[i][k + 1]);
-        complete &= known[k] != null;
-      }
+      FileKeys[] known = known(scans[i]);
+      boolean complete = locations != null && known != null;
       for (int l = 0; complete && l < locations.size(); l++) {
         FileIndex base = PrunedFiles.unwrap((FileIndex) locations.get(l));
         if (!looked.containsKey(base)) looked.put(base, new HashMap());
         Map by = (Map) looked.get(base);
         List ids = java.util.Arrays.asList(scans[i]).subList(1, scans[i].length);
-        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileKeys.cover(base, known)));
+        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileKeys.cover(base, known, byFooter)));
         complete = ((Boolean) by.get(ids)).booleanValue();
       }
       reply.append(complete ? '1' : '0');
@@ -153,20 +166,51 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < inside.size(); i++) collectLeaves((LogicalPlan) inside.get(i), leaves);
   }
 
+  /** What the answers rest on beyond the files that they skip. */
+  private Witnesses witnesses(LogicalPlan plan, Wire.Answers answers) {
+    Witnesses witnesses = new Witnesses(Footers.wanted(plan.conf()));
+    if (answers.witnesses.isEmpty()) return witnesses;
+    HashMap leaves = new HashMap();
+    collectLeaves(plan, leaves);
+    for (int i = 0; i < answers.witnesses.size(); i++) {
+      String[] scan = (String[]) answers.witnesses.get(i);
+      List locations = (List) leaves.get(scan[0]);
+      FileKeys[] known = known(scan);
+      for (int l = 0; locations != null && l < locations.size(); l++) {
+        witnesses.add(PrunedFiles.unwrap((FileIndex) locations.get(l)), known);
+      }
+    }
+    return witnesses;
+  }
+
+  /** The indexes of a scan in a question about coverage; null if one of them is known no longer. */
+  private FileKeys[] known(String[] scan) {
+    FileKeys[] known = new FileKeys[scan.length - 1];
+    for (int k = 0; k < known.length; k++) {
+      known[k] = (FileKeys) keys.get(scan[k + 1]);
+      if (known[k] == null) return null;
+    }
+    return known;
+  }
+
   /** What is skipped of a scan, by the indexes that are still known; null if nothing is. */
-  private List skips(Wire.Answer answer) {
+  private List skips(Wire.Answer answer, boolean fixed) {
     if (answer == null) return null;
     ArrayList skips = new ArrayList();
     for (int i = 0; i < answer.skipped.size(); i++) {
       Wire.Skipped skipped = (Wire.Skipped) answer.skipped.get(i);
       FileKeys known = (FileKeys) keys.get(skipped.keys);
       // Gone: a newer index took its place while Python was answering. The next query has that one.
-      if (known != null) skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.blocks));
+      if (known == null) continue;
+      // A condition on blocks cannot be taken back when the query runs: it may rest only on what cannot change.
+      skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.ownFiles, fixed ? skipped.blocks : skipped.ownBlocks));
     }
     return skips.isEmpty() ? null : skips;
   }
 
-  private LogicalPlan replace(LogicalPlan plan, final Map answers) throws Exception {
+  private LogicalPlan replace(LogicalPlan plan, final Wire.Answers answers) throws Exception {
+    final Witnesses witnesses = witnesses(plan, answers);
+    final boolean byFooter = Footers.wanted(plan.conf());
     final boolean[] changed = new boolean[1];
     final Set byBlock = Collections.newSetFromMap(new IdentityHashMap());
     LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
@@ -178,18 +222,22 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!isDefinedAt(node)) return otherwise.apply(node);
         if (node instanceof Filter) return withBlocksLast((Filter) node);
         LogicalRelation leaf = (LogicalRelation) node;
-        Wire.Answer answer = (Wire.Answer) answers.get(PlanWriter.outputIds(leaf));
-        List skips = skips(answer);
+        Wire.Answer answer = (Wire.Answer) answers.byScan.get(PlanWriter.outputIds(leaf));
+        List skips = skips(answer, witnesses.fixed());
         FileIndex base = ((HadoopFsRelation) leaf.relation()).location();
         // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
         if (skips == null || base instanceof PrunedFiles) return leaf;
         changed[0] = true;
-        LogicalRelation pruned = withLocation(leaf, new PrunedFiles(base, skips));
-        LogicalPlan below = answer.boundColumn == null ? (LogicalPlan) pruned
-            : BoundFilter.over(pruned, answer.boundColumn, answer.boundRanges);
-        Expression blocks = BlockFilter.of(pruned);
-        if (blocks == null) return below;
-        Filter filter = new Filter(blocks, below);
+        PrunedFiles files = new PrunedFiles(base, skips, witnesses, null, byFooter);
+        Expression blocks = BlockFilter.of(leaf, files);
+        LogicalRelation pruned = null;
+        // Where blocks are told by their ids, as far as they are, nothing is left for a bound to do.
+        if (answer.boundColumn != null && (blocks == null || !witnesses.fixed())) {
+          pruned = BoundedParquet.over(leaf, files, answer.boundColumn, answer.boundRanges);
+        }
+        if (pruned == null) pruned = withLocation(leaf, files, ((HadoopFsRelation) leaf.relation()).fileFormat());
+        if (blocks == null) return pruned;
+        Filter filter = new Filter(blocks, pruned);
         byBlock.add(filter);
         return filter;
       }
@@ -211,10 +259,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return result;
   }
 
-  static LogicalRelation withLocation(LogicalRelation leaf, FileIndex location) {
+  static LogicalRelation withLocation(LogicalRelation leaf, FileIndex location, FileFormat format) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     HadoopFsRelation pruned = relation.copy(location, relation.partitionSchema(), relation.dataSchema(),
-        relation.bucketSpec(), relation.fileFormat(), relation.options(), relation.sparkSession());
+        relation.bucketSpec(), format, relation.options(), relation.sparkSession());
     scala.Option table = leaf.catalogTable();
     // A catalog table's own statistics would win over the relation's size, as Spark's partition pruning knows too.
     if (table.isDefined() && ((CatalogTable) table.get()).stats().isDefined()) {

@@ -17,12 +17,42 @@ public final class PrunedFiles implements FileIndex {
   final FileIndex base;
   /** Of type Skip, one for each index that knows some of the files. */
   final List skips;
+  /** What skips rest on beyond the files themselves. */
+  private final Witnesses witnesses;
+  /** An induced predicate that the reader is given besides, as text; null if there is none. */
+  private final String bound;
+  /** Whether files are told apart by their footers, too. */
+  private final boolean byFooter;
   private long size = -1;
   private Boolean byBlock = null;
 
-  PrunedFiles(FileIndex base, List skips) {
+  PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter) {
     this.base = base;
     this.skips = skips;
+    this.witnesses = witnesses;
+    this.bound = bound;
+    this.byFooter = byFooter;
+  }
+
+  /** The same with an induced predicate for the reader. */
+  PrunedFiles with(String bound) {
+    return new PrunedFiles(base, skips, witnesses, bound, byFooter);
+  }
+
+  /** Whether what joined tables induced still holds: none of their files has changed since. */
+  boolean inducedHold() {
+    try {
+      return witnesses.hold();
+    } catch (Throwable problem) {
+      LOG.warn("sidestep could not tell whether joined tables are as they were; what they induced is not used", problem);
+      return false;
+    }
+  }
+
+  /** Whether some files are skipped for what joined tables hold. */
+  private boolean induced() {
+    for (int s = 0; s < skips.size(); s++) if (((Skip) skips.get(s)).own != null) return true;
+    return false;
   }
 
   /** The index that Spark or a snapshot made, whether or not sidestep has decorated it. */
@@ -48,9 +78,11 @@ public final class PrunedFiles implements FileIndex {
 
   private scala.collection.immutable.Seq prune(scala.collection.immutable.Seq listed) throws Exception {
     List directories = Scala.list(listed);
-    FileKeys.Candidates candidates = new FileKeys.Candidates();
+    boolean all = !induced() || inducedHold();
+    FileKeys.Candidates candidates = new FileKeys.Candidates(byFooter);
     for (int s = 0; s < skips.size(); s++) {
       Skip skip = (Skip) skips.get(s);
+      BitSet skipped = all || skip.own == null ? skip.files : skip.own;
       FileKeys.Match match = skip.keys.match(base);
       int expected = 0;
       int number = 0;
@@ -61,7 +93,7 @@ public final class PrunedFiles implements FileIndex {
           int ordinal = match == null ? -1 : match.ordinal(file, expected);
           int position = ordinal < 0 ? skip.keys.position(file) : match.positions[ordinal];
           expected = ordinal + 1;
-          if (position >= 0 && skip.files.get(position)) candidates.add(number, file, skip.keys, position);
+          if (position >= 0 && skipped.get(position)) candidates.add(number, file, skip.keys, position);
         }
       }
     }
@@ -98,9 +130,11 @@ public final class PrunedFiles implements FileIndex {
     if (!immutable() || skips.size() != 1 || ((Skip) skips.get(0)).blocks == null) return false;
     Skip skip = (Skip) skips.get(0);
     int[] positions = skip.keys.match(base).positions;
+    // Where joined tables may change, so may the choice of files, but not a condition on ids.
+    BitSet certain = skip.own == null || witnesses.fixed() ? skip.files : skip.own;
     for (int i = 0; i < positions.length; i++) {
       if (positions[i] < 0) return false;
-      if (!skip.files.get(positions[i]) && !skip.blocks.files.get(positions[i])) return false;
+      if (!certain.get(positions[i]) && !skip.blocks.files.get(positions[i])) return false;
     }
     return true;
   }
@@ -116,14 +150,13 @@ public final class PrunedFiles implements FileIndex {
       FileKeys.Match match = skips.size() == 1 ? ((Skip) skips.get(0)).keys.match(base) : null;
       if (match != null) {
         Skip skip = (Skip) skips.get(0);
-        if (byBlock()) return skip.blocks.bytes;
         long kept = 0;
         for (int i = 0; i < match.files.length; i++) {
           int position = match.positions[i];
           if (position < 0) kept += match.files[i].getLen();
           else if (!skip.files.get(position)) kept += skip.keys.sizes[position];
         }
-        return kept;
+        return byBlock() ? Math.min(kept, skip.blocks.bytes) : kept;
       }
       double share = 1.0;
       for (int s = 0; s < skips.size(); s++) {
@@ -163,7 +196,12 @@ public final class PrunedFiles implements FileIndex {
   public boolean equals(Object other) {
     if (!(other instanceof PrunedFiles)) return false;
     PrunedFiles that = (PrunedFiles) other;
-    return base.equals(that.base) && skips.equals(that.skips);
+    return base.equals(that.base) && skips.equals(that.skips) && java.util.Objects.equals(bound, that.bound)
+        && byFooter == that.byFooter && (!restsOnOthers() || witnesses.equals(that.witnesses));
+  }
+
+  private boolean restsOnOthers() {
+    return bound != null || induced();
   }
 
   public int hashCode() {
@@ -180,18 +218,21 @@ public final class PrunedFiles implements FileIndex {
   static final class Skip {
     final FileKeys keys;
     final BitSet files;
+    /** Those among the files that the query's own predicates rule out; null if all are. */
+    final BitSet own;
     final KeptBlocks blocks;
 
-    Skip(FileKeys keys, BitSet files, KeptBlocks blocks) {
+    Skip(FileKeys keys, BitSet files, BitSet own, KeptBlocks blocks) {
       this.keys = keys;
       this.files = files;
+      this.own = own;
       this.blocks = blocks;
     }
 
     public boolean equals(Object other) {
       if (!(other instanceof Skip)) return false;
       Skip that = (Skip) other;
-      return keys.id.equals(that.keys.id) && files.equals(that.files);
+      return keys.id.equals(that.keys.id) && files.equals(that.files) && java.util.Objects.equals(own, that.own);
     }
 
     public int hashCode() {
@@ -200,7 +241,7 @@ public final class PrunedFiles implements FileIndex {
   }
 
   /**
-   * Which blocks are to be read of the files that are, by the ids in the hidden column _block. The ranges hold all of
+   * Which blocks are to be read of the files that are, by the ids in the hidden column. The ranges hold all of
    * them; ids (empty if the ranges hold nothing else) are exact.
    */
   static final class KeptBlocks {

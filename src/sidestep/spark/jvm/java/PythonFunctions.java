@@ -40,10 +40,11 @@ public final class PythonFunctions {
     String code = code(udf.func());
     if (code.charAt(0) != '=') return code;
     int kind = udf.evalType();
-    boolean iterates = kind == PythonEvalType.SQL_SCALAR_PANDAS_ITER_UDF()
-        || kind == PythonEvalType.SQL_SCALAR_ARROW_ITER_UDF();
-    if (iterates && !code.startsWith("=declared:")) {
-      return "!it works on an iterator and may carry something from one batch to the next"
+    boolean byRow = kind == PythonEvalType.SQL_BATCHED_UDF() || kind == PythonEvalType.SQL_ARROW_BATCHED_UDF()
+        && conf.getConfString("spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled").equals("false");
+    // A mean, a rank, an index, or an integer that becomes a float where some other row of the batch is NULL.
+    if (!byRow && !code.startsWith("=declared:")) {
+      return "!it works on batches, and what it gives for a row may depend on the others in its batch"
           + " (sidestep.stable declares a version)";
     }
     // What the session tells the workers of how values are turned into Python's and back, and the order of their sets.
@@ -53,7 +54,19 @@ public final class PythonFunctions {
     settings.remove("spark.sql.pyspark.dataSource.profiler");
     settings.remove("spark.sql.execution.pythonUDF.arrow.concurrency.level");
     return code + "|" + kind + "|" + udf.dataType().sql() + "|" + udf.func().pythonVer() + "|"
-        + udf.func().envVars().get("PYTHONHASHSEED") + "|" + settings;
+        + udf.func().envVars().get("PYTHONHASHSEED") + "|" + settings + zone(udf);
+  }
+
+  /** The local time zone, where it counts and is not UTC: workers turn timestamps into local times. */
+  private static String zone(PythonUDF udf) {
+    Object set = udf.func().envVars().get("TZ");
+    String zone = set != null ? set.toString() : java.util.TimeZone.getDefault().getID();
+    if (zone.equals("UTC") || zone.equals("Etc/UTC") || zone.equals("GMT")) return "";
+    for (int i = 0; i < udf.children().size(); i++) {
+      String type = ((Expression) udf.children().apply(i)).dataType().json();
+      if (type.contains("timestamp") || type.contains("date")) return "|zone=" + zone;
+    }
+    return "";
   }
 
   private static String code(PythonFunction function) {
@@ -64,9 +77,10 @@ public final class PythonFunctions {
     String answer = (String) answers.get(digest);
     if (answer != null) return answer;
     try {
-      answer = (String) asked.apply(digest);
+      answer = TimedCall.apply(asked, digest, TimedCall.SECONDS);
       if (answer.equals("?")) {
-        answer = (String) asked.apply(digest + "\n" + java.util.Base64.getEncoder().encodeToString(command));
+        String bytes = java.util.Base64.getEncoder().encodeToString(command);
+        answer = TimedCall.apply(asked, digest + "\n" + bytes, TimedCall.SECONDS);
       }
     } catch (RuntimeException gone) {
       return "!Python did not answer";

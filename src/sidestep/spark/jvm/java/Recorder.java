@@ -16,6 +16,8 @@ import org.apache.spark.sql.execution.QueryExecution;
 public final class Recorder implements org.apache.spark.sql.util.QueryExecutionListener {
   /** The format of a line, see docs/formats.md. */
   static final int FORMAT = 2;
+  /** A longer text is cut: it is there for people, and some programs write megabytes of it. */
+  private static final int MOST_TEXT = 100000;
   private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
 
   private final SparkSession session;
@@ -105,7 +107,10 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
     out.key("rows").number(rows).key("bytes").number(bytes);
     out.key("user").text(session.sparkContext().sparkUser());
     scala.Option text = execution.logical().origin().sqlText();
-    if (text.isDefined()) out.key("sql").text((String) text.get());
+    if (text.isDefined()) {
+      String sql = (String) text.get();
+      out.key("sql").text(sql.length() > MOST_TEXT ? sql.substring(0, MOST_TEXT) + "..." : sql);
+    }
     return out.key("plan").raw(new PlanWriter(plan, true).text()).close('}') + "\n";
   }
 

@@ -74,13 +74,27 @@ final class Wire {
   static final class Skipped {
     final String keys;
     final BitSet files;
+    /** The same by the query's own predicates alone; null where that is all. */
+    final BitSet ownFiles;
     final PrunedFiles.KeptBlocks blocks;
+    final PrunedFiles.KeptBlocks ownBlocks;
 
-    private Skipped(String keys, BitSet files, PrunedFiles.KeptBlocks blocks) {
-      this.keys = keys;
-      this.files = files;
-      this.blocks = blocks;
+    private Skipped(String[] parts, int at) {
+      keys = parts[at];
+      files = bits(parts[at + 1]);
+      blocks = blocks(parts[at + 2]);
+      boolean induced = !parts[at + 3].equals("=");
+      ownFiles = induced ? bits(parts[at + 3]) : null;
+      ownBlocks = induced ? blocks(parts[at + 4]) : blocks;
     }
+  }
+
+  /** The answers to a plan. */
+  static final class Answers {
+    /** Of type Answer, by the output ids of the scan's leaf. */
+    final java.util.Map byScan = new java.util.HashMap();
+    /** Of type String[]: the scans that induced skips rest on, as in a question about coverage. */
+    final List witnesses = new ArrayList();
   }
 
   /** What Python answers of one scan. */
@@ -91,25 +105,26 @@ final class Wire {
     String boundRanges = null;
   }
 
-  /** The answers to a plan, by the output ids of the scan's leaf. */
-  static java.util.Map answers(String reply) {
-    java.util.HashMap answers = new java.util.HashMap();
+  static Answers answers(String reply) {
+    Answers answers = new Answers();
     if (reply == null || reply.isEmpty()) return answers;
     String[] lines = reply.split("\n");
     for (int i = 0; i < lines.length; i++) {
       String[] parts = lines[i].split("\t", -1);
+      if (parts[0].equals("rests")) {
+        answers.witnesses.add(java.util.Arrays.copyOfRange(parts, 1, parts.length));
+        continue;
+      }
       boolean bound = parts[0].equals("bound");
       String ids = parts[bound ? 1 : 0];
-      Answer answer = (Answer) answers.get(ids);
-      if (answer == null) answers.put(ids, answer = new Answer());
+      Answer answer = (Answer) answers.byScan.get(ids);
+      if (answer == null) answers.byScan.put(ids, answer = new Answer());
       if (bound) {
         answer.boundColumn = parts[2];
         answer.boundRanges = parts[3];
         continue;
       }
-      for (int p = 1; p + 2 < parts.length; p += 3) {
-        answer.skipped.add(new Skipped(parts[p], bits(parts[p + 1]), blocks(parts[p + 2])));
-      }
+      for (int p = 1; p + 4 < parts.length; p += 5) answer.skipped.add(new Skipped(parts, p));
     }
     return answers;
   }
