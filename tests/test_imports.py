@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({TOP}),
     ),
     "workload": (frozenset({TOP}), frozenset({"logs", "features"}), frozenset({"analysis"})),
-    "prune": (frozenset({"plan"}), frozenset({"dips"}), frozenset({TOP}), frozenset({"explain"})),
+    "prune": (frozenset({"plan"}), frozenset({"dips", "selectors"}), frozenset({TOP}), frozenset({"explain"})),
     "store": (
         frozenset({TOP}),
         frozenset({"snapshots"}),

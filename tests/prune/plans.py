@@ -32,7 +32,7 @@ from sidestep.prune.analysis import Masks, Settings, StageReport, by_scan
 from sidestep.prune.decide import decide
 from sidestep.prune.dips.induced import Bound, Edge, Node
 from sidestep.prune.dips.model import Dip, InducedOptions, TableView
-from sidestep.prune.plan.algebra import Sides
+from sidestep.prune.plan.algebra import DynamicScan, Sides, children
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
 from tests.prune.joins import EXISTENCE, KINDS, Cell, Row, join_rows
@@ -78,7 +78,9 @@ def outputs(operator: Operator) -> list[Column]:
             return list(columns)
         case Other(children=below):
             return outputs(below[0])
-    return outputs(operator.child)
+        case DynamicScan(keys=keys, columns=columns):
+            return [*keys, *columns]
+    return outputs(children(operator)[-1])
 
 
 def run(operator: Operator, data: Mapping[str, list[Row]]) -> list[Row]:

@@ -9,7 +9,7 @@ tree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Flag
 
 from sidestep.errors import SidestepError
@@ -209,7 +209,73 @@ class Other:
     about: str = ""
 
 
-Operator = Scan | Filter | Project | Join | Aggregate | Window | Limit | Union | Other
+@dataclass(frozen=True, slots=True)
+class DynamicScan:
+    """Reads those partitions of a table that selectors with its part scan id have chosen, once they have run."""
+
+    part_scan_id: str
+    """Tells occurrences apart: a table that is joined with itself is read by two scans with two choices."""
+    table: str
+    keys: tuple[Column, ...]
+    """The partitioning keys, a level each, named by their numbers in the query."""
+    columns: tuple[Column, ...] = ()
+    """The other columns."""
+    random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSelector:
+    """Chooses partitions for a dynamic scan, and passes the rows of its child on as they are.
+
+    Without a child it chooses by constants alone and gives no rows. With one, its predicates are about columns of the
+    child too, and each row that passes adds the partitions that it may find a partner in.
+    """
+
+    part_scan_id: str
+    keys: tuple[Column, ...]
+    predicates: tuple[Predicate | None, ...]
+    """What is asked of each key; None for a level that nothing is asked of."""
+    child: Operator | None = None
+    random: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.predicates) != len(self.keys):
+            raise SidestepError(f"A selector on {len(self.keys)} keys needs as many predicates.")
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Runs its children one after the other, and gives the rows of the last."""
+
+    children: tuple[Operator, ...]
+    random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """Sends rows to other processes: by the hash of some columns, or, without columns, all of them to each."""
+
+    child: Operator
+    by: tuple[str, ...] = ()
+    """Numbers of the columns whose hash says where a row goes."""
+    random: bool = False
+
+
+Operator = (
+    Scan
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Window
+    | Limit
+    | Union
+    | Other
+    | DynamicScan
+    | PartitionSelector
+    | Sequence
+    | Motion
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +290,33 @@ class Query:
 
 def children(operator: Operator) -> tuple[Operator, ...]:
     match operator:
-        case Scan():
+        case Scan() | DynamicScan():
             return ()
         case Join(left=left, right=right):
             return (left, right)
-        case Union(children=below) | Other(children=below):
+        case Union(children=below) | Other(children=below) | Sequence(children=below):
             return below
+        case PartitionSelector(child=child):
+            return () if child is None else (child,)
         case _:
             return (operator.child,)
+
+
+def with_children(operator: Operator, new: tuple[Operator, ...]) -> Operator:
+    """The same operator over other children, as many as it has."""
+    if len(new) != len(children(operator)):
+        raise SidestepError(f"{type(operator).__name__} has {len(children(operator))} children, not {len(new)}.")
+    match operator:
+        case Scan() | DynamicScan():
+            return operator
+        case Join():
+            return replace(operator, left=new[0], right=new[1])
+        case Union() | Other() | Sequence():
+            return replace(operator, children=new)
+        case PartitionSelector():
+            return replace(operator, child=new[0]) if new else operator
+        case _:
+            return replace(operator, child=new[0])
 
 
 def walk(operator: Operator) -> Iterator[Operator]:
