@@ -319,6 +319,11 @@ def with_children(operator: Operator, new: tuple[Operator, ...]) -> Operator:
             return replace(operator, child=new[0])
 
 
+def is_sample(operator: Operator) -> bool:
+    """Whether it passes on rows by chance: which, depends on the files read."""
+    return isinstance(operator, Other) and operator.name == "Sample"
+
+
 def walk(operator: Operator) -> Iterator[Operator]:
     """The operator and all below it, top first."""
     waiting = [operator]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.plan.algebra import Filter, Join, Operator, Other, Project, Query, Scan, Sides, children
+from sidestep.prune.plan.algebra import Filter, Join, Operator, Project, Query, Scan, Sides, children, is_sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _visit(operator: Operator, known: Known, blocked: str | None, places: list[S
                 above = known if side in kind.above_holds else ()
                 _visit(child, (*above, *own) if side in kind.condition_holds else above, blocked, places)
         case _:
-            if isinstance(operator, Other) and operator.name == "Sample" and blocked is None:
+            if is_sample(operator) and blocked is None:
                 blocked = "it is sampled, and a sample depends on the files read"
             for child in children(operator):
                 _visit(child, (), blocked, places)

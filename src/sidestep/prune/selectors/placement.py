@@ -42,6 +42,7 @@ from sidestep.prune.plan.algebra import (
     Union,
     Window,
     children,
+    is_sample,
     walk,
     with_children,
 )
@@ -135,7 +136,7 @@ def push(operator: Operator, spec: PartSelectorSpec, order: Order = left_first) 
     """The children that a selector goes to whose scan is below, and what is asked of its keys there."""
     at = next(i for i, child in enumerate(children(operator)) if has_part_scan_id(child, spec.part_scan_id))
     match operator:
-        case _ if (not isinstance(operator, Scan) and operator.random) or _is_sample(operator):
+        case _ if (not isinstance(operator, Scan) and operator.random) or is_sample(operator):
             return [(at, replace(spec, closed=True))]
         case Filter(condition=condition, child=child):  # algorithm 3
             return [(at, spec.conj(find_pred_on_key(reachable_keys(child, spec), condition, ())))]
@@ -153,10 +154,6 @@ def push(operator: Operator, spec: PartSelectorSpec, order: Order = left_first) 
             return [*([(other, spec.conj(found))] if by_rows else []), (at, own)]
         case _:  # algorithm 2
             return [(at, spec)]
-
-
-def _is_sample(operator: Operator) -> bool:
-    return isinstance(operator, Other) and operator.name == "Sample"
 
 
 def _without_idle(plan: Operator) -> Operator:
