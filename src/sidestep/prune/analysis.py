@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
+from sidestep.errors import SidestepError
 from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, Predicate, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.prune.dips.induced import Bound, Induced
 from sidestep.prune.dips.model import InducedOptions
-from sidestep.prune.plan.algebra import Join, Query, Scan, walk
+from sidestep.prune.plan.algebra import Join, Query, Scan, Sides, walk
 from sidestep.prune.plan.static import ScanFilter, scan_filters
 from sidestep.synopsis import Catalog, Mask
 
@@ -33,12 +34,54 @@ class Tables(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorOptions:
+    """When choosing at run time is worth it; see :mod:`sidestep.prune.runtime`."""
+
+    least_bytes: int = 8 << 20
+    """What must be left to be read of a scan."""
+    most_touched: float = 0.5
+    """The share of its blocks, at most, that one value may be in."""
+    least_gain: float = 4.0
+    """How many times larger than an input what may be saved must be, for the input to be run once more for its keys."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("least_bytes", 0), ("most_touched", 0), ("least_gain", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+                raise SidestepError(f"{name} is a number of at least {least}, not {value!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSelector:
+    """What chooses blocks of a scan when the query runs."""
+
+    scan: Scan
+    predicate: Predicate
+    """On the table's columns and on parameters, ``?0``, ``?1`` …, in the order of what gives them values."""
+    join: int = -1
+    """The number of the join one of whose inputs gives the values; -1 where the query's own subqueries do."""
+    outer: Sides = Sides.NEITHER
+    """Which input."""
+    conjuncts: tuple[int, ...] = ()
+    """Which parts of the join's condition, for each parameter."""
+    late: tuple[int, ...] = ()
+    """The numbers of the subqueries, for each parameter."""
+    pays: bool = False
+    """Whether the input may be run once more for its keys."""
+    grid: tuple[int, int, int] | None = None
+    """Low and high end of the column's values, and the bits of a cell, to count the keys of such an input by."""
+    by: str = ""
+    """What it chooses by, for people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Which stages run, and how far they go."""
 
     off: frozenset[str] = frozenset()
     """Names of stages that are left out."""
     induced: InducedOptions = field(default_factory=InducedOptions)
+    selectors: SelectorOptions = field(default_factory=SelectorOptions)
     in_full: bool = False
     """Whether to work out what only an explanation needs: the join graph where nothing can be sent along it, and
     whether tables are covered whole although no block depends on it."""
@@ -67,13 +110,17 @@ class AnalyzedQuery:
     @cached_property
     def has_joins(self) -> bool:
         """Whether two places may be joined."""
-        plans = self.query.plans
-        return len(self.places) > 1 and any(isinstance(each, Join) for plan in plans for each in walk(plan))
+        return len(self.places) > 1 and self.joins
+
+    @cached_property
+    def joins(self) -> bool:
+        """Whether a place may be joined with anything."""
+        return any(isinstance(each, Join) for plan in self.query.plans for each in walk(plan))
 
     @cached_property
     def covered(self) -> frozenset[str]:
         """The keys of the scans that some predicate or join may prune, and that something is known of."""
-        always = () if self.has_joins else self.unfiltered
+        always = () if self.joins else self.unfiltered - self.late
         usable = (scan for key, scan in self.scans.items() if scan.reason is None and key not in always)
         return frozenset(scan.key for scan in usable if self.tables.covers(scan))
 
@@ -82,6 +129,11 @@ class AnalyzedQuery:
         """The keys of the scans of which, at one of their places, no predicate is known."""
         both = zip(self.places, self.formulas, strict=True)
         return frozenset(place.scan.key for place, formula in both if formula == HOLDS_ALWAYS)
+
+    @cached_property
+    def late(self) -> frozenset[str]:
+        """The keys of the scans that constants may prune which are known only when the query runs."""
+        return frozenset(place.scan.key for place in self.places if place.late)
 
     @cached_property
     def columns(self) -> dict[str, dict[str, DataType]]:
@@ -132,6 +184,8 @@ class Decision:
     """By key of scan, for scans read at one place, what its rows must hold in a column to matter."""
     induced: Induced | None = None
     """The join graph and the predicates that were sent along it."""
+    selectors: tuple[RuntimeSelector, ...] = ()
+    """What chooses among the blocks that are kept when the query runs."""
     witnesses: frozenset[str] = frozenset()
     """By key, the scans whose tables the difference between ``static`` and ``kept`` rests on, and ``bounds`` rest on.
     Should one of their files change before the query reads, only ``static`` still holds."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.predicate import Column, IntervalSet
 from sidestep.predicate.types import Kind
 from sidestep.prune.dips.induced import Bound
 from sidestep.synopsis import Catalog, Mask
 
-MOST_RANGES = 16
-"""A condition is checked against each row group's statistics and once more for each row that is read, as part of the
-query's own code: with 64 ranges and a long OR it passed 8,000 bytes, beyond which the JVM compiles nothing, and a query
-took 51 s instead of 6. Where the ranges hold too much, the exact ids are asked for besides."""
-MOST_BLOCKS = 20_000
-"""The ids of more blocks than this make a plan too large for what is saved."""
+MOST_RANGES = 128
+"""A condition is checked against each row group's statistics, and sent to executors: it must not grow with tables."""
 LEAST_SHARE = 0.05
 """What of the files to be read must be in blocks that are not, to be worth a condition."""
 _Ids = npt.NDArray[np.int32]
@@ -35,9 +32,7 @@ class BlockFilter:
 
     files: Mask
     ranges: _Ids
-    """Low and high ends in turn, ascending, holding all ids to be read."""
-    ids: _Ids
-    """The exact ids, where the ranges hold others as well; else empty."""
+    """Low and high ends in turn, ascending, holding all ids to be read, and perhaps others."""
     bytes: int
     """What the blocks to be read take on disk."""
 
@@ -54,37 +49,36 @@ def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter |
     if in_files - in_blocks <= LEAST_SHARE * in_files:
         return None
     ids = np.unique(block_ids[chosen])
-    if not 0 < len(ids) <= MOST_BLOCKS:
+    if not len(ids):
         return None
     others = np.setdiff1d(block_ids[read & ~kept], ids)
-    ranges, exact = as_ranges(ids, others, MOST_RANGES)
-    return BlockFilter(has_ids, ranges, ids[:0] if exact else ids, in_blocks)
+    return BlockFilter(has_ids, as_ranges(ids, others, MOST_RANGES), in_blocks)
 
 
-def as_ranges(ids: _Ids, others: _Ids, limit: int) -> tuple[_Ids, bool]:
-    """At most ``limit`` ranges that hold all of the ids and as few of the others as may be, and whether they hold none.
+def as_ranges(ids: _Ids, others: _Ids, limit: int) -> _Ids:
+    """At most ``limit`` ranges that hold all of the ids and as few of the others as may be.
 
     Both ascending, without a number in common. Numbers that are in neither are of no concern: no file that is read has
     a block of that id.
 
     >>> ids = np.array([1, 2, 3, 7, 8, 20, 30], dtype=np.int32)
-    >>> ranges, exact = as_ranges(ids, np.array([5, 12, 13, 14], dtype=np.int32), 2)
-    >>> ranges.tolist(), exact
-    ([1, 8, 20, 30], False)
+    >>> as_ranges(ids, np.array([5, 12, 13, 14], dtype=np.int32), 2).tolist()
+    [1, 8, 20, 30]
     """
     between = np.diff(np.searchsorted(others, ids))
     cuts = np.flatnonzero(between)
-    exact = len(cuts) < limit
-    if not exact:
+    if len(cuts) >= limit:
         cuts = np.sort(cuts[np.argsort(-between[cuts], kind="stable")[: limit - 1]])
     lows = ids[np.concatenate([[0], cuts + 1])]
     highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
-    return np.stack([lows, highs], axis=1).reshape(-1), exact
+    return np.stack([lows, highs], axis=1).reshape(-1)
 
 
 BOUND_KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
 MOST_BOUND_RANGES = 4
 """The condition is worked out for every row that is read."""
+MOST_CHOSEN_RANGES = 64
+"""The same for what is chosen when the query runs: no row is asked, only row groups."""
 LEAST_BOUND_SHARE = 0.2
 """What of the files to be read must be in row groups that induced predicates rule out, to be worth a condition."""
 
@@ -101,10 +95,37 @@ def worthwhile_bound(bounds: Sequence[Bound], catalog: Catalog, static: Mask, ke
     if spared < LEAST_BOUND_SHARE * read or not spared:
         return ""
     for bound in bounds:
-        if bound.column.type.kind not in BOUND_KINDS or bound.nulls:
-            continue
-        ends = [(interval.low, interval.high) for interval in bound.within(MOST_BOUND_RANGES).intervals]
-        if ends and all(low is not None or high is not None for low, high in ends):
-            texts = (":".join("" if end is None else str(end) for end in pair) for pair in ends)
-            return f"{bound.column.name}\t{','.join(texts)}"
+        text = "" if bound.nulls else bound_text(bound.column, bound.within(MOST_BOUND_RANGES))
+        if text:
+            return text
     return ""
+
+
+def bound_text(column: Column, ranges: IntervalSet) -> str:
+    """Ranges of a column as Java takes them; empty if they are none that Parquet can be asked for."""
+    if column.type.kind not in BOUND_KINDS or not all(isinstance(end, int) for end in _ends(ranges)):
+        return ""
+    closed = [
+        (
+            None if one.low is None else int(one.low) + (not one.low_closed),
+            None if one.high is None else int(one.high) - (not one.high_closed),
+        )
+        for one in ranges.intervals
+    ]
+    if not closed or any(low is None and high is None for low, high in closed):
+        return ""
+    return f"{column.name}\t{','.join(':'.join('' if end is None else str(end) for end in pair) for pair in closed)}"
+
+
+def _ends(ranges: IntervalSet) -> Iterator[object]:
+    for one in ranges.intervals:
+        yield from (end for end in (one.low, one.high) if end is not None)
+
+
+def chosen_bound(column: Column, ranges: IntervalSet, catalog: Catalog, kept: Mask) -> str:
+    """The same for what was chosen when the query runs, where row groups of the files that are read go by it."""
+    in_read_files = catalog.files_kept(kept)[catalog.file_of_block]
+    spared = int(catalog.bytes[in_read_files & ~kept].sum())
+    if not spared or len(ranges.intervals) > MOST_CHOSEN_RANGES:
+        return ""
+    return bound_text(column, ranges)

@@ -5,6 +5,7 @@ stage      takes away
 =========  =======================================================================================================
 static     blocks without a row that satisfies the query's own predicates (:mod:`sidestep.prune.plan.static`)
 induced    blocks without a row that finds a partner in the blocks of joined tables (:mod:`sidestep.prune.dips`)
+selectors  nothing yet: finds what can be chosen when the query runs (:mod:`sidestep.prune.runtime`)
 reuse      nothing: gives back blocks, so that equal parts of a plan still run once (:mod:`sidestep.prune.plan.reuse`)
 =========  =======================================================================================================
 
@@ -29,6 +30,7 @@ from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import TableView
 from sidestep.prune.plan.algebra import Query
 from sidestep.prune.plan.reuse import reused_groups, share_kept
+from sidestep.prune.runtime import select_at_run_time
 from sidestep.synopsis import Catalog, Mask, kept_blocks
 
 
@@ -120,12 +122,14 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
         ),
         # A filter that one part has and the other has not would make them two parts as well.
         bounds={key: bounds for key, bounds in decision.bounds.items() if key not in reused},
+        selectors=tuple(each for each in decision.selectors if each.scan.key not in reused),
     )
 
 
 STAGES = (
     PruneStage("static", prune_statically),
     PruneStage("induced", induce_predicates),
+    PruneStage("selectors", select_at_run_time),
     PruneStage("reuse", keep_reuse),
 )
 
@@ -154,7 +158,7 @@ def read_everything(query: AnalyzedQuery) -> Decision:
     catalogs = {
         key: query.tables.catalogs(query.scans[key], query.columns[key])
         for key in query.covered
-        if exchanges or key not in query.unfiltered
+        if exchanges or key not in query.unfiltered or key in query.late or query.joins
     }
     everything: dict[str, Masks] = {
         key: tuple(np.ones(catalog.blocks, np.bool_) for catalog in own) for key, own in catalogs.items()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Flag
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import Cast, Column, DataType, Predicate
+from sidestep.predicate import Cast, Column, DataType, Op, Predicate
 from sidestep.predicate.types import INTEGRAL
 
 
@@ -134,6 +134,30 @@ class Shifted:
         return self.column.type
 
 
+PARAMETER = "?"
+"""What names of columns begin with whose value is a constant, but one that is known only when the query runs."""
+
+
+def is_parameter(name: str) -> bool:
+    return name.startswith(PARAMETER)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A comparison of a column of one input of a join with whatever the other input has to compare it with."""
+
+    conjunct: int
+    """Which part of the join's condition it is."""
+    op: Op
+    key: Column | Cast
+    other: Sides
+    """The input that the column is not of."""
+
+    def parameter(self, join: int) -> Column:
+        """What a row of the other input gives, as a constant."""
+        return Column(f"{PARAMETER}{join}.{self.conjunct}", self.key.type)
+
+
 @dataclass(frozen=True, slots=True)
 class Join:
     type: JoinType
@@ -145,6 +169,11 @@ class Join:
     """For an existence join: the number of the column that says whether there was a match."""
     shifted: tuple[tuple[Column | Shifted, Column | Shifted], ...] = ()
     """Equalities among the condition's conjuncts that predicates cannot say, as ``a = b - 53``; of one type each."""
+    number: int = -1
+    """What Spark's side of the plan knows it by."""
+    bytes: tuple[int, int] = (0, 0)
+    """How large Spark thinks the inputs are."""
+    meetings: tuple[Meeting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

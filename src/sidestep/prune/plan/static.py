@@ -11,7 +11,18 @@ from dataclasses import dataclass
 
 from sidestep.predicate import Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
-from sidestep.prune.plan.algebra import Filter, Join, Operator, Project, Query, Scan, Sides, children, is_sample
+from sidestep.prune.plan.algebra import (
+    Filter,
+    Join,
+    Operator,
+    Project,
+    Query,
+    Scan,
+    Sides,
+    children,
+    is_parameter,
+    is_sample,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +31,8 @@ class ScanFilter:
 
     scan: Scan
     conjuncts: tuple[Predicate, ...] = ()
+    late: tuple[Predicate, ...] = ()
+    """Predicates that speak of constants which are known only when the query runs."""
     blocked: str | None = None
     """Why nothing may be skipped here although the scan could be pruned."""
 
@@ -38,7 +51,7 @@ def scan_filters(query: Query) -> list[ScanFilter]:
 
 def _visit(operator: Operator, known: Known, blocked: str | None, places: list[ScanFilter]) -> None:
     if isinstance(operator, Scan):
-        places.append(ScanFilter(operator, () if blocked else _about(operator, known), blocked))
+        places.append(ScanFilter(operator, blocked=blocked) if blocked else _about(operator, known))
         return
     if operator.random and blocked is None:
         blocked = (
@@ -65,8 +78,23 @@ def _conjuncts(condition: Predicate) -> Known:
     return tuple((part, frozenset(column.name for column in columns_of(part))) for part in conjuncts(condition))
 
 
-def _about(scan: Scan, known: Known) -> tuple[Predicate, ...]:
-    """Those predicates that speak of this scan's columns alone, in the table's own names."""
+def _about(scan: Scan, known: Known) -> ScanFilter:
+    """Those predicates that speak of this scan's columns alone, and of constants, in the table's own names."""
     names = dict(scan.columns)
-    mine = dict.fromkeys(predicate for predicate, columns in known if columns and columns <= names.keys())
-    return tuple(rename(predicate, names) for predicate in mine)
+    mine: dict[Predicate, None] = {}
+    late: dict[Predicate, None] = {}
+    for predicate, columns in known:
+        if not columns:
+            continue
+        if columns <= names.keys():
+            mine[predicate] = None
+        elif any(map(is_parameter, columns)):
+            own = {name for name in columns if not is_parameter(name)}
+            if own and own <= names.keys():
+                late[predicate] = None
+    constants = {column.name: column for each in late for column in columns_of(each) if is_parameter(column.name)}
+    return ScanFilter(
+        scan,
+        tuple(rename(each, names) for each in mine),
+        tuple(rename(each, {**names, **constants}) for each in late),
+    )

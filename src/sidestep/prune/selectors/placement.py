@@ -42,6 +42,7 @@ from sidestep.prune.plan.algebra import (
     Union,
     Window,
     children,
+    is_parameter,
     is_sample,
     walk,
     with_children,
@@ -149,11 +150,19 @@ def push(operator: Operator, spec: PartSelectorSpec, order: Order = left_first) 
             if side is order(operator):
                 # What runs first cannot wait for what runs after it.
                 return [(at, own)]
-            found = find_pred_on_key(keys, condition, output(children(operator)[other]))
+            joint = And((condition, *_meetings(operator, (Sides.LEFT, Sides.RIGHT)[other])))
+            found = find_pred_on_key(keys, joint, output(children(operator)[other]))
             by_rows = found is not None and found != find_pred_on_key(keys, condition, ())
             return [*([(other, spec.conj(found))] if by_rows else []), (at, own)]
         case _:  # algorithm 2
             return [(at, spec)]
+
+
+def _meetings(join: Join, other: Sides) -> Iterator[Comparison]:
+    """What rows of an input of a join have to compare the other's columns with, as constants."""
+    for each in join.meetings:
+        if each.other is other:
+            yield Comparison(each.op, each.key, each.parameter(join.number))
 
 
 def _without_idle(plan: Operator) -> Operator:
@@ -187,7 +196,7 @@ def has_part_scan_id(operator: Operator, part_scan_id: str) -> bool:
 def find_pred_on_key(
     keys: Sequence[Column | None], condition: Predicate, others: Sequence[str]
 ) -> tuple[Predicate | None, ...] | None:
-    """For each key, the conjuncts about it that constants and the other columns decide; None if there is none at all.
+    """For each key, the conjuncts about it that constants, early or late, and other columns decide; None if none is.
 
     A key that is None cannot be asked for anything.
     """
@@ -199,7 +208,8 @@ def find_pred_on_key(
             continue
         for part in parts:
             names = {column.name for column in columns_of(part)}
-            if key.name in names and names - {key.name} <= known and _can_bind(part, key.name):
+            compared = {name for name in names if name != key.name and not is_parameter(name)}
+            if key.name in names and compared <= known and _can_bind(part, key.name):
                 found[level] = _conj(found[level], part)
     return tuple(found) if any(each is not None for each in found) else None
 

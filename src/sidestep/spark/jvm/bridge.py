@@ -76,6 +76,7 @@ def _loader_of(gateway: Any, jvm: Any) -> Any:
                 sources.addResource(f"sidestep/{source.name}", source.read_text(encoding="utf-8"))
             parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
             loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
+            loader.setTargetVersion(8)  # earlier classes cannot call static methods of interfaces
             nothing = gateway.new_array(jvm.java.lang.Object, 0)
             _load(loader, "PythonFunctions").getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
             vars(gateway)[_LOADER] = loader

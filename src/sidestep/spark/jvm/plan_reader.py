@@ -49,7 +49,7 @@ from sidestep.prune import (
     Union,
     Window,
 )
-from sidestep.prune.plan.algebra import JOIN_TYPES, UNKNOWN_JOIN, Sides
+from sidestep.prune.plan.algebra import JOIN_TYPES, PARAMETER, UNKNOWN_JOIN, Meeting, Sides
 
 MATCHES = {"prefix": MatchKind.PREFIX, "suffix": MatchKind.SUFFIX, "contains": MatchKind.CONTAINS}
 COMPARISONS = {op.value: op for op in Op}
@@ -157,12 +157,30 @@ class _Reader:
         kind = JOIN_TYPES.get(node["type"], UNKNOWN_JOIN)
         condition = self.predicate(node["if"]) if "if" in node else None
         shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shift(*each)) is not None)
+        meetings = tuple(each for one in node.get("meets", ()) if (each := self._meeting(*one)) is not None)
         exists = self._new_column(node["exists"], BOOLEAN) if "exists" in node else None
         if Sides.RIGHT not in kind.passes:
             self.scope = of_left
         if exists is not None:
             self.scope = {**self.scope, node["exists"]: exists}
-        return Join(kind, left, right, condition, random, None if exists is None else exists.name, shifted)
+        return Join(
+            kind,
+            left,
+            right,
+            condition,
+            random,
+            None if exists is None else exists.name,
+            shifted,
+            node.get("number", -1),
+            tuple(node.get("bytes", (0, 0))),
+            meetings,
+        )
+
+    def _meeting(self, conjunct: int, op: str, key: list[Any], other: int) -> Meeting | None:
+        operand = self.operand(key)
+        if not isinstance(operand, Column | Cast) or not operand.type.ordered:
+            return None
+        return Meeting(conjunct, COMPARISONS[op], operand, (Sides.LEFT, Sides.RIGHT)[other])
 
     def _new_column(self, number: int, type: DataType) -> Column:
         """A column that comes into being here, under a name of its own; the first of a number has that for a name."""
@@ -265,6 +283,8 @@ class _Reader:
             case ["l", type_text, value]:
                 kind = parse_type(type_text)
                 return Literal(None if value is None else literal_value(value, kind), kind)
+            case ["late", number, type_text]:
+                return Column(f"{PARAMETER}{number}", parse_type(type_text))
         return None
 
     def _bases(self, numbers: list[int]) -> Iterator[Column]:

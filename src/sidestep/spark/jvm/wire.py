@@ -24,8 +24,18 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   all.
 - *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
   bounds and whatever is not ``own`` rest on.
-- *kept blocks*, Python → Java: part of an answer: empty, or ``files:ranges:ids:bytes``: which files have block ids (as
-  bits), low and high ends of ranges of ids, exact ids or none, and the bytes to be read.
+- *select*, Python → Java: a line of the answers: ``select TAB key TAB index id TAB join TAB input TAB conjuncts TAB
+  pays TAB grid TAB subqueries TAB by TAB question``: what chooses files of a scan when the query runs. By the rows of
+  an input (0 or 1) of the join of that number, compared in these parts of its condition; or, where the join is -1, by
+  the subqueries of these numbers. ``pays`` is 1 if the input may be run once more for its keys, ``grid`` is empty or
+  ``low:high:bits``, ``by`` is for people, and the question is Python's own.
+- *choose*, Java → Python: ``Planner.apply("choose\\ntoken\\nquestion\\nvalues")`` when the query runs, in pieces like a
+  plan. The values are JSON, one of each source: a literal; ``["values", literal, …]``; ``["ranges", type, ends]``,
+  whole numbers as 8-byte integers, little-endian, as base64; ``["summary", [least, greatest], …, [cell, …]]``. The
+  reply is ``files TAB kept blocks``, the files to be read as bits, and ``TAB column TAB ranges`` if there is a bound;
+  empty if everything is to be read.
+- *kept blocks*, Python → Java: part of an answer: empty, or ``files:ranges:bytes``: which files have block ids (as
+  bits), low and high ends of ranges of ids, and the bytes to be read.
 - *bound*, Python → Java: a line of the answers: ``bound TAB key TAB column TAB low:high,low:high``. Either end may be
   missing; both are whole numbers and belong to the range.
 - *keys*, Python → Java: ``rule.putKeys(index id, root, paths, numbers, footers)``: the files that an index has entries
@@ -59,7 +69,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.prune.analysis import RuntimeSelector
 from sidestep.prune.conditions import BlockFilter
+from sidestep.prune.plan.algebra import Sides
 from sidestep.store.parquet.footer import Digests
 from sidestep.synopsis import Mask
 
@@ -79,6 +91,16 @@ class PlanRequest:
     """Its JSON."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChoiceRequest:
+    """Values that have become known, for what chooses by them."""
+
+    question: str
+    """As it was sent with the answers to the plan."""
+    values: str
+    """JSON, one for each source."""
+
+
 class Requests:
     """Puts plans together that come in pieces, from whichever threads."""
 
@@ -87,8 +109,8 @@ class Requests:
         self._tokens = itertools.count(1)
         self._lock = threading.Lock()
 
-    def receive(self, message: str) -> PlanRequest | str:
-        """The plan that ends with this message; before the end, the token to reply with.
+    def receive(self, message: str) -> PlanRequest | ChoiceRequest | str:
+        """The plan, or the choice, that ends with this message; before the end, the token to reply with.
 
         >>> requests = Requests()
         >>> token = requests.receive("more\\n\\nthe beginning")
@@ -104,6 +126,9 @@ class Requests:
                     del self._pieces[next(iter(self._pieces))]
                 return token
             pieces = self._pieces.pop(token, [])
+        if verb == "choose":
+            question, values = "".join([*pieces, text]).split("\n", 1)
+            return ChoiceRequest(question, values)
         _, number, settings = verb.split("\t", 2)
         return PlanRequest(number, settings, "".join([*pieces, text]))
 
@@ -131,6 +156,15 @@ class OwnAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorAnswer:
+    """What chooses files of a scan when the query runs."""
+
+    index: str
+    selector: RuntimeSelector
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScanAnswer:
     """What is skipped of a scan."""
 
@@ -138,6 +172,7 @@ class ScanAnswer:
     skipped: tuple[IndexAnswer, ...]
     bound: str = ""
     """``column TAB low:high,…``, or nothing."""
+    selectors: tuple[SelectorAnswer, ...] = ()
 
 
 def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -157,7 +192,29 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
         # A column's name may hold a tab or a line's end: Java would then take a part of it for the name of another.
         if answer.bound.count("\t") == 1 and "\n" not in answer.bound:
             lines.append(f"bound\t{answer.key}\t{answer.bound}")
+        lines += [_pack_selector(answer.key, each) for each in answer.selectors]
     return "\n".join(lines)
+
+
+def _pack_selector(key: str, answer: SelectorAnswer) -> str:
+    one = answer.selector
+    parts = (
+        *("select", key, answer.index, one.join, 0 if one.outer is Sides.LEFT else 1),
+        *(",".join(map(str, one.conjuncts)), int(one.pays), ":".join(map(str, one.grid or ()))),
+        *(",".join(map(str, one.late)), " ".join(one.by.split()), answer.question),
+    )
+    return "\t".join(map(str, parts))
+
+
+def pack_choice(files: Mask, blocks: BlockFilter | None, bound: str) -> str:
+    """The reply to values that have become known."""
+    parts = [pack_bits(files), pack_blocks(blocks)]
+    return "\t".join([*parts, bound] if bound.count("\t") == 1 and "\n" not in bound else parts)
+
+
+def unpack_numbers(text: str) -> npt.NDArray[np.int64]:
+    """Whole numbers as Java sends them."""
+    return np.frombuffer(base64.b64decode(text), "<i8")
 
 
 def pack_coverage(scans: Mapping[str, Iterable[str]]) -> str:
@@ -211,8 +268,7 @@ def pack_blocks(blocks: BlockFilter | None) -> str:
     """Which blocks to read of the files that have ids."""
     if blocks is None:
         return ""
-    ids = (_text(numbers.astype("<i4")) for numbers in (blocks.ranges, blocks.ids))
-    return ":".join([pack_bits(blocks.files), *ids, str(blocks.bytes)])
+    return ":".join([pack_bits(blocks.files), _text(blocks.ranges.astype("<i4")), str(blocks.bytes)])
 
 
 @dataclass(frozen=True, slots=True)

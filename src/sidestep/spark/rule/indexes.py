@@ -83,6 +83,12 @@ class Indexes:
                     break
         return list(distinct.values())
 
+    def opened(self, id: str) -> OpenIndex | None:
+        """The index of that id, if it is the newest of its folder still."""
+        with self._lock:
+            slots = list(self._slots.values())
+        return next((slot.opened for slot in slots if slot.opened is not None and slot.opened.id == id), None)
+
     def _at(self, root: str) -> OpenIndex | None:
         while True:
             slot, forgotten = self._slot(root)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 from sidestep.predicate import DataType, Formula
+from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
 from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
 from sidestep.prune.decide import decide
+from sidestep.prune.plan.algebra import is_parameter
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import (
+    ChoiceRequest,
     IndexAnswer,
     OwnAnswer,
     Requests,
     ScanAnswer,
+    SelectorAnswer,
     pack_answers,
     pack_coverage,
     unpack_coverage,
 )
+from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
 from sidestep.synopsis import Catalog, Mask
@@ -149,11 +154,13 @@ class Planner:
             indexes.close()
 
     def apply(self, message: str) -> str:
-        """The answers to a plan, or the reply to a piece of one; see :mod:`sidestep.spark.jvm.wire`."""
+        """The answers to a plan, a choice by values, or the reply to a piece; see :mod:`sidestep.spark.jvm.wire`."""
         request = self._requests.receive(message)
         if isinstance(request, str):
             return request
         try:
+            if isinstance(request, ChoiceRequest):
+                return choose(self.indexes, request)
             query = read_plan(request.text)
             settings = session_settings(request.settings, self.settings)
             planned = self.decide(query, partial(self.complete, request.number), settings)
@@ -200,7 +207,21 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
             for decision in decisions
             if decision.skipped_files.any() or decision.block_filter is not None or bound
         )
-        yield ScanAnswer(key, skipped, bound)
+        yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)))
+
+
+def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:
+    """What chooses more of a scan when the query runs."""
+    if len(decisions) != 1:
+        return
+    (index,) = (decision.index for decision in decisions)
+    for selector in planned.decision.selectors:
+        if selector.scan.key == key:
+            asked = {column.name: column.type for column in columns_of(selector.predicate)}
+            own = {name: kind for name, kind in asked.items() if not is_parameter(name)}
+            columns = usable_columns(selector.scan, index, own)
+            if columns:
+                yield SelectorAnswer(index.id, selector, question(selector, index, columns))
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

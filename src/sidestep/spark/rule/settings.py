@@ -6,11 +6,16 @@ setting                                       meaning
 ``spark.sidestep.enabled``                    whether anything is skipped (read in Java, before a plan is written)
 ``spark.sidestep.seconds``                    how long a query waits for what is skipped of it, 10 if not set; one that
                                               has waited in vain reads everything (kept in Java)
-``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, induced, reuse
+``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, induced, selectors, reuse
 ``spark.sidestep.induced``                    the same as ``spark.sidestep.stages.induced``
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
 ``spark.sidestep.induced.maxRanges``
 ``spark.sidestep.induced.seconds``
+``spark.sidestep.selectors``                  the same as ``spark.sidestep.stages.selectors``: whether more is chosen
+                                              when a query runs
+``spark.sidestep.selectors.leastBytes``       see :class:`~sidestep.prune.analysis.SelectorOptions`
+``spark.sidestep.selectors.mostTouched``
+``spark.sidestep.selectors.leastGain``
 ``spark.sidestep.fileKeys``                   what tells the file that was indexed from another in its place:
                                               ``listing`` (size and modification time), or ``footer`` (a digest of
                                               its footer as well; read in Java, and when a table is indexed)
@@ -45,6 +50,14 @@ INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.seconds": ("seconds", float),
 }
 """Options of induced predicates by the rest of their setting's name: the field, and how its text is read."""
+SELECTORS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "selectors.leastBytes": ("least_bytes", int),
+    "selectors.mostTouched": ("most_touched", float),
+    "selectors.leastGain": ("least_gain", float),
+}
+"""The same for what is chosen when a query runs."""
+SWITCHES = ("induced", "selectors")
+"""Stages that have a setting of their own name."""
 
 
 FILE_KEYS = ("listing", "footer")
@@ -91,13 +104,17 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
     if name in INDUCED:
         field, read = INDUCED[name]
         return replace(settings, induced=replace(settings.induced, **{field: read(value)}))
-    if name.startswith("induced."):
-        raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + known for known in INDUCED)}.")
+    if name in SELECTORS:
+        field, read = SELECTORS[name]
+        return replace(settings, selectors=replace(settings.selectors, **{field: read(value)}))
+    for options, known in (("induced.", INDUCED), ("selectors.", SELECTORS)):
+        if name.startswith(options):
+            raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + each for each in known)}.")
     if name == "fileKeys" and value.lower() not in FILE_KEYS:
         raise SidestepError(f"files are told apart by {' or '.join(FILE_KEYS)}.")
     if name == "seconds" and not float(value) > 0:
         raise SidestepError("a query can only wait for more than 0 seconds.")
-    if name != "induced" and not name.startswith("stages."):
+    if name not in SWITCHES and not name.startswith("stages."):
         return settings
     stage = name.removeprefix("stages.")
     if stage not in STAGE_NAMES:

@@ -36,6 +36,10 @@ final class PlanWriter {
   private final boolean repeats;
   /** How many scans there are that could be pruned. */
   int candidates = 0;
+  /** Of type Join, by the numbers that they are written with; null where joins are not numbered. */
+  final List joins;
+  /** Of type Expression, by number: what subqueries give when the query runs; null where that is not looked into. */
+  final List late;
   /** Those of these plans that were cut from under a random operator. */
   private final java.util.Set random = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap());
   /** How many operators there are above the one at hand, and whether one of them is random. */
@@ -43,17 +47,22 @@ final class PlanWriter {
   private boolean belowRandom = false;
 
   PlanWriter(LogicalPlan plan) {
-    this(plan, false);
+    this(plan, false, true);
   }
 
-  /** usedOnly: write of each scan only the columns that the query needs. */
-  PlanWriter(LogicalPlan plan, boolean usedOnly) {
+  /**
+   * usedOnly: write of each scan only the columns that the query needs. toRun: write what only a plan that is about to
+   * run has, for what becomes known when it does.
+   */
+  PlanWriter(LogicalPlan plan, boolean usedOnly, boolean toRun) {
+    joins = toRun ? new ArrayList() : null;
+    late = toRun ? new ArrayList() : null;
     needed = usedOnly ? new HashSet() : null;
     if (usedOnly) need(plan, true);
     calls = new PythonFunctions.Calls(plan);
     repeats = repeats(plan, new HashSet());
     SQLConf conf = plan.conf();
-    predicates = new PredicateWriter(out, conf);
+    predicates = new PredicateWriter(out, conf, late);
     out.open('{').key("format").number(FORMAT);
     out.key("depends").text(ValueSettings.text(conf));
     out.key("plans").open('[');
@@ -78,7 +87,28 @@ final class PlanWriter {
 
   /** What tells one occurrence of a table from another: copies in runtime filters share it, self-joins do not. */
   static String outputIds(LogicalRelation leaf) {
-    return ids(leaf.output());
+    StringBuilder ids = new StringBuilder();
+    for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
+      Attribute column = (Attribute) it.next();
+      if (Replacement.isPart(column)) continue;
+      ids.append(ids.length() == 0 ? "" : ",").append(column.exprId().id());
+    }
+    return ids.toString();
+  }
+
+  /** The subqueries of an operator, less those that the rule itself has put into it. */
+  static List subqueries(LogicalPlan plan) {
+    if (!(plan instanceof Filter)) return Scala.list(plan.subqueries());
+    Expression own = BlockFilter.without((Filter) plan);
+    if (own == ((Filter) plan).condition()) return Scala.list(plan.subqueries());
+    ArrayList found = new ArrayList();
+    if (own != null) collectPlans(own, found);
+    return found;
+  }
+
+  private static void collectPlans(Expression e, List found) {
+    if (e instanceof PlanExpression) found.add(((PlanExpression) e).plan());
+    for (Iterator it = Scala.list(e.children()).iterator(); it.hasNext();) collectPlans((Expression) it.next(), found);
   }
 
   /** The ids of attributes, separated by commas. */
@@ -98,7 +128,7 @@ final class PlanWriter {
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
     if (condition != null) need(condition.references().toSeq());
     else if (!(plan instanceof Filter)) need(plan.references().toSeq());
-    List inside = Scala.list(plan.subqueries());
+    List inside = subqueries(plan);
     for (int i = 0; i < inside.size(); i++) need((LogicalPlan) inside.get(i), true);
     boolean passed = plan instanceof Union || plan instanceof CTERelationDef || plan instanceof UnionLoop
         || plan instanceof Command;
@@ -118,7 +148,7 @@ final class PlanWriter {
     }
     List children = Scala.list(plan.children());
     for (int i = 0; i < children.size(); i++) if (repeats((LogicalPlan) children.get(i), seen)) return true;
-    List inside = Scala.list(plan.subqueries());
+    List inside = subqueries(plan);
     for (int i = 0; i < inside.size(); i++) if (repeats((LogicalPlan) inside.get(i), seen)) return true;
     return false;
   }
@@ -131,7 +161,7 @@ final class PlanWriter {
       cut(plan);
       return;
     }
-    plans.addAll(Scala.list(plan.subqueries()));
+    plans.addAll(subqueries(plan));
     if (isFileRelation(plan)) {
       scan((LogicalRelation) plan, input);
       return;
@@ -202,6 +232,81 @@ final class PlanWriter {
       shifted((Expression) join.condition().get());
     }
     if (exists) out.key("exists").number(((ExistenceJoin) join.joinType()).exists().exprId().id());
+    if (joins == null || join.condition().isEmpty()) return;
+    out.key("number").number(joins.size());
+    joins.add(join);
+    out.key("bytes").open('[').number(bytes(join.left())).number(bytes(join.right())).close(']');
+    meets(join);
+  }
+
+  /** What Spark thinks that an input takes. */
+  static long bytes(LogicalPlan plan) {
+    try {
+      scala.math.BigInt size = plan.stats().sizeInBytes();
+      return size.isValidLong() ? size.toLong() : Long.MAX_VALUE;
+    } catch (RuntimeException unknown) {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  /** The parts of a condition that all must hold, left to right, as PredicateWriter has them. */
+  static List conjuncts(Expression condition) {
+    ArrayList parts = new ArrayList();
+    ArrayDeque open = new ArrayDeque();
+    open.push(condition);
+    while (!open.isEmpty()) {
+      Expression next = (Expression) open.pop();
+      if (next instanceof And) {
+        open.push(((And) next).right());
+        open.push(((And) next).left());
+      } else {
+        parts.add(next);
+      }
+    }
+    return parts;
+  }
+
+  /** What of a comparison between the inputs of a join is of one of them alone: 0 or 1, or -1 if it is of neither. */
+  static int inputOf(Expression e, Join join) {
+    if (e.references().isEmpty() || !e.deterministic()) return -1;
+    boolean left = e.references().subsetOf(join.left().outputSet());
+    boolean right = e.references().subsetOf(join.right().outputSet());
+    return left == right ? -1 : left ? 0 : 1;
+  }
+
+  /**
+   * Comparisons of a column, or a cast of one, with anything that the other input has: [conjunct, comparison, column,
+   * which input the other is]. Rows of that input say what the column must hold.
+   */
+  private void meets(Join join) {
+    List parts = conjuncts((Expression) join.condition().get());
+    out.key("meets").open('[');
+    for (int i = 0; i < parts.size(); i++) {
+      if (!(parts.get(i) instanceof BinaryComparison)) continue;
+      BinaryComparison part = (BinaryComparison) parts.get(i);
+      int left = inputOf((Expression) part.left(), join);
+      int right = inputOf((Expression) part.right(), join);
+      if (left < 0 || right < 0 || left == right) continue;
+      meet(i, part.symbol(), (Expression) part.left(), right);
+      meet(i, flipped(part.symbol()), (Expression) part.right(), left);
+    }
+    out.close(']');
+  }
+
+  private void meet(int conjunct, String comparison, Expression key, int other) {
+    if (comparison.equals("<=>")) return;
+    int mark = out.length();
+    out.open('[').number(conjunct).text(comparison);
+    if (!predicates.operand(key)) {
+      out.cut(mark);
+      return;
+    }
+    out.number(other).close(']');
+  }
+
+  private static String flipped(String comparison) {
+    if (comparison.startsWith("<") && !comparison.equals("<=>")) return ">" + comparison.substring(1);
+    return comparison.startsWith(">") ? "<" + comparison.substring(1) : comparison;
   }
 
   /** Conjuncts a + j = b + k of columns of one integer type, as [a, j, b, k] where one of j and k is not 0. */
@@ -350,6 +455,7 @@ final class PlanWriter {
     for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
       if (needed != null && !needed.contains(Long.valueOf(column.exprId().id()))) continue;
+      if (Replacement.isPart(column)) continue;
       // Files from before the column was added hold no value of it, and Spark reads its default there: not a NULL.
       String type = column.metadata().contains("EXISTS_DEFAULT") ? "column with a default"
           : column.dataType().catalogString();
@@ -357,14 +463,14 @@ final class PlanWriter {
     }
     out.close(']').key("partitions").open('[');
     StructField[] fields = relation.partitionSchema().fields();
-    for (int i = 0; i < fields.length; i++) out.text(fields[i].name());
+    for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
     out.close(']').close('}');
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
-    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof BoundedParquet)) {
+    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof SkippingParquet)) {
       return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
     }
     if (leaf.isStreaming()) return "it is a stream";

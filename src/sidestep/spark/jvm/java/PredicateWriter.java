@@ -27,11 +27,18 @@ final class PredicateWriter {
 
   private final Json out;
   private final SQLConf conf;
+  /** Where expressions go whose value the query's own subqueries give when it runs; null if they are opaque. */
+  private final List late;
   private int depth = 0;
 
   PredicateWriter(Json out, SQLConf conf) {
+    this(out, conf, null);
+  }
+
+  PredicateWriter(Json out, SQLConf conf, List late) {
     this.out = out;
     this.conf = conf;
+    this.late = late;
   }
 
   void write(Expression e) {
@@ -139,7 +146,31 @@ final class PredicateWriter {
       out.text(((Cast) e).dataType().catalogString()).close(']');
       return true;
     }
+    if (late != null && isLate(e)) {
+      out.open('[').text("late").number(late.size()).text(e.dataType().catalogString()).close(']');
+      late.add(e);
+      return true;
+    }
     return false;
+  }
+
+  /** Whether it is a constant but for scalar subqueries that stand on their own. */
+  private static boolean isLate(Expression e) {
+    return e.references().isEmpty() && e.deterministic() && e.resolved() && hasSubquery(e);
+  }
+
+  private static boolean hasSubquery(Expression e) {
+    if (e instanceof PlanExpression) {
+      return e instanceof ScalarSubquery && e.children().isEmpty() && ((ScalarSubquery) e).plan().deterministic();
+    }
+    boolean any = false;
+    List children = Scala.list(e.children());
+    for (int i = 0; i < children.size(); i++) {
+      Expression child = (Expression) children.get(i);
+      if (child instanceof PlanExpression && !hasSubquery(child)) return false;
+      any |= hasSubquery(child);
+    }
+    return any;
   }
 
   /** Whether a cast may keep the order of values; any other is part of an opaque predicate, with all it depends on. */
@@ -150,7 +181,7 @@ final class PredicateWriter {
         || from instanceof DateType && to instanceof TimestampNTZType;
   }
 
-  private boolean literal(Object value, DataType type) {
+  boolean literal(Object value, DataType type) {
     out.open('[').text("l").text(type.catalogString());
     if (value == null) out.nothing();
     else if (value instanceof Boolean) out.bool(((Boolean) value).booleanValue());

@@ -1,14 +1,10 @@
 package sidestep;
 
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
@@ -68,7 +64,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
-      PlanWriter writer = new PlanWriter(plan, true);
+      PlanWriter writer = new PlanWriter(plan, true, true);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
       String reply;
@@ -78,7 +74,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       } finally {
         asked.remove(number);
       }
-      LogicalPlan result = replace(plan, Wire.answers(reply));
+      LogicalPlan result = replace(plan, writer, Wire.answers(reply));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (TimedCall.Late late) {
@@ -162,7 +158,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     List children = Scala.list(plan.children());
     for (int i = 0; i < children.size(); i++) collectLeaves((LogicalPlan) children.get(i), leaves);
-    List inside = Scala.list(plan.subqueries());
+    List inside = PlanWriter.subqueries(plan);
     for (int i = 0; i < inside.size(); i++) collectLeaves((LogicalPlan) inside.get(i), leaves);
   }
 
@@ -193,104 +189,28 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return known;
   }
 
-  /** What is skipped of a scan, by the indexes that are still known; null if nothing is. */
-  private List skips(Wire.Answer answer, boolean fixed) {
-    if (answer == null) return null;
+  /** What is skipped of a scan, by the indexes that are still known. */
+  List skips(Wire.Answer answer) {
     ArrayList skips = new ArrayList();
     for (int i = 0; i < answer.skipped.size(); i++) {
       Wire.Skipped skipped = (Wire.Skipped) answer.skipped.get(i);
       FileKeys known = (FileKeys) keys.get(skipped.keys);
       // Gone: a newer index took its place while Python was answering. The next query has that one.
       if (known == null) continue;
-      // A condition on blocks cannot be taken back when the query runs: it may rest only on what cannot change.
-      skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.ownFiles, fixed ? skipped.blocks : skipped.ownBlocks));
+      skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.ownFiles, skipped.blocks, skipped.ownBlocks));
     }
-    return skips.isEmpty() ? null : skips;
+    return skips;
   }
 
-  private LogicalPlan replace(LogicalPlan plan, final Wire.Answers answers) throws Exception {
-    final Witnesses witnesses = witnesses(plan, answers);
-    final boolean byFooter = Footers.wanted(plan.conf());
-    final boolean[] changed = new boolean[1];
-    final Set byBlock = Collections.newSetFromMap(new IdentityHashMap());
-    LogicalPlan result = (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
-      public boolean isDefinedAt(Object node) {
-        return PlanWriter.isFileRelation(node) || node instanceof Filter && byBlock.contains(((Filter) node).child());
-      }
-
-      public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        if (!isDefinedAt(node)) return otherwise.apply(node);
-        if (node instanceof Filter) return withBlocksLast((Filter) node);
-        LogicalRelation leaf = (LogicalRelation) node;
-        Wire.Answer answer = (Wire.Answer) answers.byScan.get(PlanWriter.outputIds(leaf));
-        List skips = skips(answer, witnesses.fixed());
-        FileIndex base = ((HadoopFsRelation) leaf.relation()).location();
-        // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
-        if (skips == null || base instanceof PrunedFiles) return leaf;
-        changed[0] = true;
-        PrunedFiles files = new PrunedFiles(base, skips, witnesses, null, byFooter);
-        Expression blocks = BlockFilter.of(leaf, files);
-        LogicalRelation pruned = null;
-        // Where blocks are told by their ids, as far as they are, nothing is left for a bound to do.
-        if (answer.boundColumn != null && (blocks == null || !witnesses.fixed())) {
-          pruned = BoundedParquet.over(leaf, files, answer.boundColumn, answer.boundRanges);
-        }
-        if (pruned == null) pruned = withLocation(leaf, files, ((HadoopFsRelation) leaf.relation()).fileFormat());
-        if (blocks == null) return pruned;
-        Filter filter = new Filter(blocks, pruned);
-        byBlock.add(filter);
-        return filter;
-      }
-
-      /** Row groups are what the condition is for: every row that is read passes it, so it is the last one to be asked. */
-      private LogicalPlan withBlocksLast(Filter asked) {
-        Filter blocks = (Filter) asked.child();
-        if (!asked.condition().deterministic()) return asked;
-        Filter last = new Filter(blocks.condition(), new Filter(asked.condition(), blocks.child()));
-        byBlock.add(last);
-        return last;
-      }
-    });
-    if (!changed[0]) return plan;
+  private LogicalPlan replace(LogicalPlan plan, PlanWriter writer, Wire.Answers answers) {
+    Replacement replacement =
+        new Replacement(this, writer, answers, witnesses(plan, answers), plan, python, seconds(plan));
+    LogicalPlan result = replacement.of(plan);
+    if (!replacement.changed) return plan;
     if (!result.resolved() || !result.outputSet().equals(plan.outputSet())) {
       LOG.warn("sidestep discarded its plan because it did not resolve to the same output");
       return plan;
     }
     return result;
-  }
-
-  static LogicalRelation withLocation(LogicalRelation leaf, FileIndex location, FileFormat format) {
-    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
-    HadoopFsRelation pruned = relation.copy(location, relation.partitionSchema(), relation.dataSchema(),
-        relation.bucketSpec(), format, relation.options(), relation.sparkSession());
-    scala.Option table = leaf.catalogTable();
-    // A catalog table's own statistics would win over the relation's size, as Spark's partition pruning knows too.
-    if (table.isDefined() && ((CatalogTable) table.get()).stats().isDefined()) {
-      try {
-        Object stats = ((CatalogTable) table.get()).stats().get();
-        Object smaller = copyWith(copyWith(stats, "sizeInBytes", scala.math.BigInt.apply(location.sizeInBytes())),
-            "rowCount", scala.Option.empty());
-        table = scala.Option.apply(copyWith(table.get(), "stats", scala.Option.apply(smaller)));
-      } catch (Exception problem) {
-        LOG.warn("sidestep could not lower the statistics of a table", problem);
-      }
-    }
-    LogicalRelation copy = leaf.copy(pruned, leaf.output(), table, leaf.isStreaming(), leaf.stream());
-    copy.copyTagsFrom(leaf);
-    return copy;
-  }
-
-  /** A copy of a Scala case class with one constructor argument replaced: survives new arguments in later versions. */
-  static Object copyWith(Object product, String field, Object value) throws Exception {
-    scala.Product source = (scala.Product) product;
-    Object[] arguments = new Object[source.productArity()];
-    for (int i = 0; i < arguments.length; i++) {
-      arguments[i] = source.productElementName(i).equals(field) ? value : source.productElement(i);
-    }
-    java.lang.reflect.Constructor[] constructors = product.getClass().getConstructors();
-    for (int i = 0; i < constructors.length; i++) {
-      if (constructors[i].getParameterCount() == arguments.length) return constructors[i].newInstance(arguments);
-    }
-    throw new IllegalStateException("no constructor of " + product.getClass() + " takes " + arguments.length);
   }
 }

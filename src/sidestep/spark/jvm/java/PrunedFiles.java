@@ -5,6 +5,8 @@ import java.util.BitSet;
 import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -23,20 +25,18 @@ public final class PrunedFiles implements FileIndex {
   private final String bound;
   /** Whether files are told apart by their footers, too. */
   private final boolean byFooter;
+  /** The hidden column that numbers files, for those who choose among them at run time; null if there is none. */
+  final String part;
   private long size = -1;
   private Boolean byBlock = null;
 
-  PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter) {
+  PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter, String part) {
     this.base = base;
     this.skips = skips;
     this.witnesses = witnesses;
     this.bound = bound;
     this.byFooter = byFooter;
-  }
-
-  /** The same with an induced predicate for the reader. */
-  PrunedFiles with(String bound) {
-    return new PrunedFiles(base, skips, witnesses, bound, byFooter);
+    this.part = part;
   }
 
   /** Whether what joined tables induced still holds: none of their files has changed since. */
@@ -68,12 +68,54 @@ public final class PrunedFiles implements FileIndex {
   public scala.collection.immutable.Seq listFiles(
       scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
     scala.collection.immutable.Seq listed = base.listFiles(partitionFilters, dataFilters);
+    scala.collection.immutable.Seq left = listed;
     try {
-      return prune(listed);
+      left = prune(listed);
     } catch (Throwable problem) {
       LOG.warn("sidestep could not prune a file listing; the query reads all of it", problem);
-      return listed;
     }
+    return part == null ? left : numbered(left);
+  }
+
+  /** Each file in a directory of its own, whose last value is the position of the file's entry, or -1. */
+  private scala.collection.immutable.Seq numbered(scala.collection.immutable.Seq listed) {
+    FileKeys keys = ((Skip) skips.get(0)).keys;
+    FileKeys.Match match = keys.match(base);
+    StructField[] fields = base.partitionSchema().fields();
+    ArrayList single = new ArrayList();
+    List directories = Scala.list(listed);
+    int expected = 0;
+    for (int d = 0; d < directories.size(); d++) {
+      PartitionDirectory directory = (PartitionDirectory) directories.get(d);
+      for (java.util.Iterator it = Scala.list(directory.files()).iterator(); it.hasNext();) {
+        FileStatusWithMetadata file = (FileStatusWithMetadata) it.next();
+        int ordinal = match == null ? -1 : match.ordinal(file.fileStatus(), expected);
+        expected = ordinal + 1;
+        Object[] values = new Object[fields.length + 1];
+        for (int f = 0; f < fields.length; f++) values[f] = directory.values().get(f, fields[f].dataType());
+        values[fields.length] = Integer.valueOf(ordinal < 0 ? -1 : match.positions[ordinal]);
+        single.add(PartitionDirectory$.MODULE$.apply(
+            new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(values), Scala.seq(new Object[] {file})));
+      }
+    }
+    return Scala.seq(single.toArray());
+  }
+
+  /** Entries that were chosen, and those whose files have changed since; null if that cannot be told. */
+  BitSet withChanged(BitSet chosen) throws Exception {
+    if (immutable()) return chosen;
+    FileKeys keys = ((Skip) skips.get(0)).keys;
+    FileKeys.Match match = keys.match(base);
+    if (match == null) return null;
+    FileKeys.Candidates candidates = new FileKeys.Candidates(byFooter);
+    for (int i = 0; i < match.files.length; i++) {
+      int position = match.positions[i];
+      if (position >= 0 && !chosen.get(position)) candidates.add(position, match.files[i], keys, position);
+    }
+    BitSet changed = candidates.all();
+    changed.andNot(candidates.unchanged());
+    changed.or(chosen);
+    return changed;
   }
 
   private scala.collection.immutable.Seq prune(scala.collection.immutable.Seq listed) throws Exception {
@@ -122,19 +164,33 @@ public final class PrunedFiles implements FileIndex {
    * its files that is read has them: a foreign writer copies the ids of old blocks, or leaves them out.
    */
   synchronized boolean byBlock() {
-    if (byBlock == null) byBlock = Boolean.valueOf(allHaveIds());
+    if (byBlock == null) byBlock = Boolean.valueOf(keptBlocks() != null);
     return byBlock.booleanValue();
   }
 
-  private boolean allHaveIds() {
-    if (!immutable() || skips.size() != 1 || ((Skip) skips.get(0)).blocks == null) return false;
+  /** The blocks to be read, as things stand; null if they cannot be told by their ids, or all are to be read. */
+  KeptBlocks keptBlocks() {
+    if (!immutable() || skips.size() != 1) return null;
+    Skip skip = (Skip) skips.get(0);
+    boolean all = skip.own == null || inducedHold();
+    KeptBlocks blocks = all ? skip.blocks : skip.ownBlocks;
+    if (blocks == null) return null;
+    BitSet read = new BitSet();
+    read.set(0, skip.keys.sizes.length);
+    read.andNot(all ? skip.files : skip.own);
+    return allHaveIds(blocks, read) ? blocks : null;
+  }
+
+  /** Whether each file of a listing that never changes has an entry, and block ids if the entry is to be read. */
+  boolean allHaveIds(KeptBlocks blocks, BitSet read) {
+    if (!immutable() || skips.size() != 1) return false;
     Skip skip = (Skip) skips.get(0);
     int[] positions = skip.keys.match(base).positions;
-    // Where joined tables may change, so may the choice of files, but not a condition on ids.
-    BitSet certain = skip.own == null || witnesses.fixed() ? skip.files : skip.own;
+    // What is skipped already is not read, whatever else is chosen.
+    BitSet skipped = skip.own == null ? skip.files : skip.own;
     for (int i = 0; i < positions.length; i++) {
       if (positions[i] < 0) return false;
-      if (!certain.get(positions[i]) && !skip.blocks.files.get(positions[i])) return false;
+      if (read.get(positions[i]) && !skipped.get(positions[i]) && !blocks.files.get(positions[i])) return false;
     }
     return true;
   }
@@ -182,7 +238,7 @@ public final class PrunedFiles implements FileIndex {
   }
 
   public StructType partitionSchema() {
-    return base.partitionSchema();
+    return part == null ? base.partitionSchema() : base.partitionSchema().add(part, DataTypes.IntegerType);
   }
 
   public boolean isTimeTravel() {
@@ -197,7 +253,7 @@ public final class PrunedFiles implements FileIndex {
     if (!(other instanceof PrunedFiles)) return false;
     PrunedFiles that = (PrunedFiles) other;
     return base.equals(that.base) && skips.equals(that.skips) && java.util.Objects.equals(bound, that.bound)
-        && byFooter == that.byFooter && (!restsOnOthers() || witnesses.equals(that.witnesses));
+        && byFooter == that.byFooter && java.util.Objects.equals(part, that.part) && (!restsOnOthers() || witnesses.equals(that.witnesses));
   }
 
   private boolean restsOnOthers() {
@@ -221,18 +277,22 @@ public final class PrunedFiles implements FileIndex {
     /** Those among the files that the query's own predicates rule out; null if all are. */
     final BitSet own;
     final KeptBlocks blocks;
+    /** The same by the query's own predicates alone. */
+    final KeptBlocks ownBlocks;
 
-    Skip(FileKeys keys, BitSet files, BitSet own, KeptBlocks blocks) {
+    Skip(FileKeys keys, BitSet files, BitSet own, KeptBlocks blocks, KeptBlocks ownBlocks) {
       this.keys = keys;
       this.files = files;
       this.own = own;
       this.blocks = blocks;
+      this.ownBlocks = ownBlocks;
     }
 
     public boolean equals(Object other) {
       if (!(other instanceof Skip)) return false;
       Skip that = (Skip) other;
-      return keys.id.equals(that.keys.id) && files.equals(that.files) && java.util.Objects.equals(own, that.own);
+      return keys.id.equals(that.keys.id) && files.equals(that.files) && java.util.Objects.equals(own, that.own)
+          && java.util.Objects.equals(blocks, that.blocks) && java.util.Objects.equals(ownBlocks, that.ownBlocks);
     }
 
     public int hashCode() {
@@ -240,24 +300,28 @@ public final class PrunedFiles implements FileIndex {
     }
   }
 
-  /**
-   * Which blocks are to be read of the files that are, by the ids in the hidden column. The ranges hold all of
-   * them; ids (empty if the ranges hold nothing else) are exact.
-   */
+  /** Which blocks are to be read of the files that are, by the ids in the hidden column. */
   static final class KeptBlocks {
     /** The files in which each row group is a block with a known id: of no other may a row be left out by its id. */
     final BitSet files;
-    /** Low and high ends in turn, ascending. */
+    /** Low and high ends in turn, ascending, that hold all ids to be read, and perhaps more. */
     final int[] ranges;
-    final int[] ids;
     /** What the kept blocks take on disk. */
     final long bytes;
 
-    KeptBlocks(BitSet files, int[] ranges, int[] ids, long bytes) {
+    KeptBlocks(BitSet files, int[] ranges, long bytes) {
       this.files = files;
       this.ranges = ranges;
-      this.ids = ids;
       this.bytes = bytes;
+    }
+
+    public boolean equals(Object other) {
+      return other instanceof KeptBlocks && java.util.Arrays.equals(ranges, ((KeptBlocks) other).ranges)
+          && files.equals(((KeptBlocks) other).files);
+    }
+
+    public int hashCode() {
+      return java.util.Arrays.hashCode(ranges);
     }
   }
 }

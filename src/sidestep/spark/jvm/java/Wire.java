@@ -62,6 +62,13 @@ final class Wire {
     return ints;
   }
 
+  /** 8-byte integers, little-endian. */
+  static String text(long[] numbers) {
+    java.nio.ByteBuffer data = java.nio.ByteBuffer.allocate(8 * numbers.length).order(java.nio.ByteOrder.LITTLE_ENDIAN);
+    data.asLongBuffer().put(numbers);
+    return Base64.getEncoder().encodeToString(data.array());
+  }
+
   /** The scans of a question about coverage: for each the output ids of its leaf, then the ids of indexes. */
   static String[][] scans(String question) {
     String[] lines = question.split("\n");
@@ -103,6 +110,70 @@ final class Wire {
     /** A column and the ranges that its values must lie in; null where nothing is said of that. */
     String boundColumn = null;
     String boundRanges = null;
+    /** Of type Selector: what chooses more of its files when the query runs. */
+    final List selectors = new ArrayList();
+  }
+
+  /** What chooses files of a scan when the query runs. */
+  static final class Selector {
+    /** The index whose entries it chooses from. */
+    final String keys;
+    /** The join whose other input it chooses by, or -1 where it is the query's own subqueries. */
+    final int join;
+    /** Which input of the join that is, 0 or 1, and the conjuncts of the condition. */
+    final int side;
+    final int[] conjuncts;
+    /** Whether it pays to run that input once more for its keys, if they cannot be had otherwise. */
+    final boolean pays;
+    /** A grid that keys may be counted by: where it begins and ends, and the bits of a cell; null if there is none. */
+    final long[] grid;
+    /** Numbers of the expressions with subqueries. */
+    final int[] late;
+    final String by;
+    final String question;
+
+    /** select, key, index, join, side, conjuncts, pays, grid, late, by, question. */
+    private Selector(String[] parts) {
+      keys = parts[2];
+      join = Integer.parseInt(parts[3]);
+      side = Integer.parseInt(parts[4]);
+      conjuncts = numbers(parts[5]);
+      pays = parts[6].equals("1");
+      String[] ends = parts[7].isEmpty() ? new String[0] : parts[7].split(":");
+      grid = ends.length == 3
+          ? new long[] {Long.parseLong(ends[0]), Long.parseLong(ends[1]), Long.parseLong(ends[2])} : null;
+      late = numbers(parts[8]);
+      by = parts[9];
+      question = parts[10];
+    }
+
+    private static int[] numbers(String text) {
+      String[] parts = text.isEmpty() ? new String[0] : text.split(",");
+      int[] numbers = new int[parts.length];
+      for (int i = 0; i < numbers.length; i++) numbers[i] = Integer.parseInt(parts[i]);
+      return numbers;
+    }
+  }
+
+  /** What Python chose at run time. */
+  static final class Chosen {
+    /** The entries of the index to be read. */
+    final BitSet files;
+    final PrunedFiles.KeptBlocks blocks;
+    final String boundColumn;
+    final String boundRanges;
+
+    private Chosen(String[] parts) {
+      files = bits(parts[0]);
+      blocks = blocks(parts[1]);
+      boundColumn = parts.length > 3 ? parts[2] : null;
+      boundRanges = parts.length > 3 ? parts[3] : null;
+    }
+  }
+
+  /** files TAB kept blocks, and TAB column TAB ranges if there is a bound; empty if nothing is known. */
+  static Chosen chosen(String reply) {
+    return reply == null || reply.isEmpty() ? null : new Chosen(reply.split("\t", -1));
   }
 
   static Answers answers(String reply) {
@@ -116,7 +187,8 @@ final class Wire {
         continue;
       }
       boolean bound = parts[0].equals("bound");
-      String ids = parts[bound ? 1 : 0];
+      boolean select = parts[0].equals("select");
+      String ids = parts[bound || select ? 1 : 0];
       Answer answer = (Answer) answers.byScan.get(ids);
       if (answer == null) answers.byScan.put(ids, answer = new Answer());
       if (bound) {
@@ -124,15 +196,19 @@ final class Wire {
         answer.boundRanges = parts[3];
         continue;
       }
+      if (select) {
+        answer.selectors.add(new Selector(parts));
+        continue;
+      }
       for (int p = 1; p + 4 < parts.length; p += 5) answer.skipped.add(new Skipped(parts, p));
     }
     return answers;
   }
 
-  /** files as bits, ranges and ids as ints, bytes; separated by colons. */
+  /** files as bits, ranges as ints, bytes; separated by colons. */
   private static PrunedFiles.KeptBlocks blocks(String text) {
     if (text.isEmpty()) return null;
     String[] parts = text.split(":", -1);
-    return new PrunedFiles.KeptBlocks(bits(parts[0]), ints(parts[1]), ints(parts[2]), Long.parseLong(parts[3]));
+    return new PrunedFiles.KeptBlocks(bits(parts[0]), ints(parts[1]), Long.parseLong(parts[2]));
   }
 }

@@ -44,11 +44,6 @@ final class Witnesses {
     files += match.files.length;
   }
 
-  /** Whether nothing that the skips rest on can change. */
-  boolean fixed() {
-    return bases.isEmpty() && !missing;
-  }
-
   /** Whether each file that the skips rest on is still the one that was indexed. Once it is not, it never is again. */
   synchronized boolean hold() {
     if (missing || broken) return false;
