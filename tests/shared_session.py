@@ -59,6 +59,8 @@ class SharedSession:
             "spark.ui.showConsoleProgress": "false",
             "spark.default.parallelism": "2",
             "spark.sql.shuffle.partitions": "2",
+            # Tables of tests are small: what pays only for large ones would never be tried.
+            "spark.sidestep.selectors.leastBytes": "0",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             # Workers must be the interpreter that runs the tests: another Python has neither pyarrow nor sidestep.

@@ -244,7 +244,7 @@ def prune(
     in_full: bool = False,
 ) -> Pruned:
     """All stages over a query whose tables are these."""
-    settings = Settings(frozenset(off), options or InducedOptions(), in_full)
+    settings = Settings(frozenset(off), options or InducedOptions(), in_full=in_full)
     analyzed, decision = decide(query, GivenTables(views), settings)
     induced = decision.induced
     return Pruned(

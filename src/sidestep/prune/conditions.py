@@ -13,7 +13,7 @@ from sidestep.predicate.types import Kind
 from sidestep.prune.dips.induced import Bound
 from sidestep.synopsis import Catalog, Mask
 
-MOST_RANGES = 128
+MOST_RANGES = 512
 """A condition is checked against each row group's statistics, and sent to executors: it must not grow with tables."""
 LEAST_SHARE = 0.05
 """What of the files to be read must be in blocks that are not, to be worth a condition."""

@@ -114,6 +114,9 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
         return decision
     shared = share_kept(by_scan(query, decision.kept), groups)
     reused = {key for group in groups for key in group}
+    # Where each part chooses when the query runs, both together read less than one of them whole.
+    choosing = {each.scan.key for each in decision.selectors}
+    all_choose = {key for group in groups if choosing.issuperset(group) for key in group}
     return replace(
         decision,
         kept=tuple(
@@ -122,7 +125,7 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
         ),
         # A filter that one part has and the other has not would make them two parts as well.
         bounds={key: bounds for key, bounds in decision.bounds.items() if key not in reused},
-        selectors=tuple(each for each in decision.selectors if each.scan.key not in reused),
+        selectors=tuple(each for each in decision.selectors if each.scan.key not in reused - all_choose),
     )
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sidestep.predicate import And, Cast, Column, Comparison, IsNull, Literal, Not, Op, Predicate, conjuncts
+from sidestep.predicate import And, Cast, Column, Comparison, IsNull, Literal, Not, Op, Opaque, Predicate, conjuncts
 from sidestep.predicate.columns import columns_of, rename
 from sidestep.predicate.text import sql
 from sidestep.predicate.types import INTEGRAL, Kind
@@ -114,11 +114,12 @@ def touched(ranges: ColumnRanges, kept: Mask) -> float:
     if ranges.blocks.unknown is not None and (ranges.blocks.unknown & kept).all():
         return 1.0
     chosen = kept[ranges.blocks.block_of_range]
-    lows, highs = ranges.blocks.lows[chosen].astype(float), ranges.blocks.highs[chosen].astype(float)
+    lows, highs = ranges.blocks.lows[chosen], ranges.blocks.highs[chosen]
     if not len(lows):
         return 0.0
-    width = highs.max() - lows.min()
-    return 1.0 if width <= 0 else min(1.0, float((highs - lows).sum()) / width / blocks)
+    # Differences first: as floats, codes that are near each other are the same.
+    width = float(highs.max() - lows.min())
+    return 1.0 if width == 0 else min(1.0, float((highs - lows).astype(float).sum()) / width / blocks)
 
 
 def _targets(query: AnalyzedQuery, decision: Decision, options: SelectorOptions) -> Iterator[_Target]:
@@ -201,7 +202,7 @@ def _with_parameters(predicate: Predicate, names: Mapping[str, str]) -> Predicat
 def _by_rows(
     plan: Operator, targets: Mapping[str, _Target], names: Mapping[str, Column], options: SelectorOptions
 ) -> Iterator[RuntimeSelector]:
-    placed = place_selectors(_with_dynamic_scans(plan, targets), smaller_first)
+    placed = place_selectors(_with_dynamic_scans(plan, targets), narrower_first)
     for join in walk(placed):
         if not isinstance(join, Join):
             continue
@@ -211,8 +212,11 @@ def _by_rows(
                 over = over.child
 
 
-def smaller_first(join: Join) -> Sides:
-    """The input that Spark would rather broadcast runs first."""
+def narrower_first(join: Join) -> Sides:
+    """The input that has a filter runs first; of two that have one, or none, the smaller."""
+    left, right = _narrows(join.left), _narrows(join.right)
+    if left is not right:
+        return Sides.LEFT if left else Sides.RIGHT
     return Sides.LEFT if join.bytes[0] < join.bytes[1] else Sides.RIGHT
 
 
@@ -270,11 +274,11 @@ def _of_join(
                 (conjunct,),
                 pays=pays,
                 grid=target.grid(asked.left),  # type: ignore[arg-type]
-                by=sql(rename(texts[conjunct], _known_names(texts[conjunct], names))),
+                by=_text(asked, texts[conjunct], names),
             )
     if bands:
         parts = (replace(each, right=Column(f"{PARAMETER}{i}", each.right.type)) for i, (_, each) in enumerate(bands))
-        by = " AND ".join(sql(rename(texts[i], _known_names(texts[i], names))) for i, _ in bands)
+        by = " AND ".join(_text(asked, texts[i], names) for i, asked in bands)
         numbers = tuple(conjunct for conjunct, _ in bands)
         yield RuntimeSelector(target.scan, And(tuple(parts)), join.number, side, numbers, pays=True, by=by)
 
@@ -338,6 +342,13 @@ def _names(query: Query) -> dict[str, Column]:
         if isinstance(operator, Scan)
         for number, column in operator.columns
     }
+
+
+def _text(asked: Comparison, conjunct: Predicate, names: Mapping[str, Column]) -> str:
+    """A part of a join's condition, for people."""
+    if isinstance(conjunct, Opaque):
+        return f"{sql(replace(asked, right=Column('(key)', asked.right.type)))}".replace("`", "")
+    return sql(rename(conjunct, _known_names(conjunct, names)))
 
 
 def _known_names(predicate: Predicate, names: Mapping[str, Column]) -> dict[str, Column]:

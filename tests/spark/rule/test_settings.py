@@ -123,7 +123,7 @@ def test_stages_are_switched_off_and_explain_says_so(spark, joined):
         assert [stage.name for stage in explanation.stages] == list(STAGE_NAMES)
         assert "stages: static " in str(explanation)
         assert "reuse " in explanation._repr_html_()
-        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * 3
+        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * 4
         with settings(spark, spark__sidestep__stages__induced="false"):
             assert fact_files(spark, joined) == names(range(10))
             assert "induced off" in str(sidestep.explain(joined))

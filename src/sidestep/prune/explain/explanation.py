@@ -76,6 +76,8 @@ class ScanReport:
     """Whether row groups are passed over inside the files that are read: a laid-out table, read through its log."""
     files_without_ids: int = 0
     """Files to be read whose row groups carry no block ids; as long as there are any, all row groups are read."""
+    chosen: tuple[tuple[str, str], ...] = ()
+    """What chooses among the files that are left when the query runs: the condition, and where its values come from."""
     reasons: tuple[Reason, ...] = ()
 
     def with_reasons(self, *reasons: Reason) -> ScanReport:
@@ -94,6 +96,7 @@ class ScanReport:
             "unknown_files": self.unknown_files,
             "by_block": self.by_block,
             "files_without_ids": self.files_without_ids,
+            "chosen": [{"condition": condition, "source": source} for condition, source in self.chosen],
             "reasons": [reason.to_dict() for reason in self.reasons],
         }
 
@@ -249,6 +252,8 @@ def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
         yield "", f"nothing is skipped, as {scan.reason}", False
     for reason in scan.reasons:
         yield reason.condition, *_effect(reason, scan.by_block)
+    for condition, source in scan.chosen:
+        yield condition, f"chooses when the query runs, by {source}", not source.startswith("nothing")
     if scan.files_without_ids and scan.reason is None:
         have = "carries" if scan.files_without_ids == 1 else "carry"
         files = counted(scan.files_without_ids, "file")

@@ -20,6 +20,7 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import unpack_scan_coverage
 from sidestep.spark.rule.indexes import OpenIndex
+from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import session_settings
@@ -117,6 +118,7 @@ def _report(
         bytes=Amounts(listed.bytes, read.bytes),
         unknown_files=coverage.unknown.files,
         by_block=coverage.by_block,
+        chosen=tuple((each.by, each.source) for each in read_selectors(inspector.selectors(executed))),
     )
     if listed.files > selected.files:
         gone, size = listed.files - selected.files, listed.bytes - selected.bytes
@@ -127,6 +129,7 @@ def _report(
     for index, (of_listed, of_selected) in zip(indexes, coverage.entries, strict=True):
         report = _with_blocks(report, index, decisions.get(index.id), induced, of_listed, of_selected)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
+    filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
         report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
     return report

@@ -7,10 +7,37 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from sidestep.render import as_text, size_text
 from sidestep.spark.jvm.bridge import Bridge
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorMetrics:
+    """What chose files of a scan when the query ran."""
+
+    by: str
+    """The condition."""
+    source: str
+    """Where its values came from, in words."""
+    values: int | None
+    """How many there were; None if it chose nothing."""
+
+
+SOURCES = {
+    "broadcast": "the join's broadcast",
+    "query": "a query of its own for the keys",
+    "subquery": "the query's own subquery",
+    "nothing": "nothing: the input is not broadcast",
+}
+
+
+def read_selectors(text: str) -> tuple[SelectorMetrics, ...]:
+    """What ``inspector.selectors(scan)`` says."""
+    lines = (line.split("\t") for line in text.splitlines())
+    return tuple(SelectorMetrics(by, SOURCES[source], int(count) if count else None) for by, source, count in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +53,9 @@ class ScanMetrics:
     """Rows that left the scan, after Spark's own row-group filters and before the query's filter."""
     paths: tuple[str, ...]
     """The files read."""
+    planned_files: int = 0
+    """The files that were left when the query was planned; what chose among them when it ran are the selectors."""
+    selectors: tuple[SelectorMetrics, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +79,23 @@ class Metrics:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> RenderableType:
         table = Table("scan", box=box.SIMPLE_HEAD, title="What was read", title_justify="left")
         for heading in ("files", "rows", "bytes"):
             table.add_column(heading, justify="right")
         for scan in self.scans:
             table.add_row(scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes))
-        return table
+        chosen = [(scan, each) for scan in self.scans for each in scan.selectors]
+        if not chosen:
+            return table
+        choices = Table("scan", "by", "from", box=box.SIMPLE_HEAD, title_justify="left")
+        choices.title = "What was chosen when it ran"
+        for heading in ("values", "files"):
+            choices.add_column(heading, justify="right")
+        for scan, each in chosen:
+            values = "-" if each.values is None else f"{each.values:,}"
+            choices.add_row(scan.table, each.by, each.source, values, f"{scan.files:,} of {scan.planned_files:,}")
+        return Group(table, choices)
 
     def __str__(self) -> str:
         return as_text(self)
@@ -83,6 +123,8 @@ def metrics(df: DataFrame) -> Metrics:
                 bytes=int(values.get("filesSize", 0)),
                 rows=int(values.get("numOutputRows", 0)),
                 paths=tuple(paths.split("\0")) if paths else (),
+                planned_files=int(values.get("staticFilesNum") or values.get("numFiles") or 0),
+                selectors=read_selectors(inspector.selectors(scan)),
             )
         )
     return Metrics(tuple(scans))

@@ -138,6 +138,27 @@ public final class Inspector {
     return text.toString();
   }
 
+  /** What chooses files of a scan when it runs, a line each: by what, from what, and how many values there were. */
+  public String selectors(FileSourceScanExec scan) {
+    StringBuilder text = new StringBuilder();
+    List filters = Scala.list(scan.partitionFilters());
+    for (int i = 0; i < filters.size(); i++) {
+      ArrayList open = new ArrayList();
+      open.add(filters.get(i));
+      while (!open.isEmpty()) {
+        Expression next = (Expression) open.remove(open.size() - 1);
+        if (!(next instanceof PartitionSelector)) {
+          open.addAll(Scala.list(next.children()));
+          continue;
+        }
+        PartitionSelector.Choice choice = ((PartitionSelector) next).choice;
+        text.append(text.length() == 0 ? "" : "\n").append(choice.by).append('\t').append(((PartitionSelector) next).source());
+        text.append('\t').append(choice.outcome == null ? "" : choice.outcome);
+      }
+    }
+    return text.toString();
+  }
+
   public String tableName(FileSourceScanExec scan) {
     return scan.tableIdentifier().isDefined()
         ? ((org.apache.spark.sql.catalyst.TableIdentifier) scan.tableIdentifier().get()).unquotedString()

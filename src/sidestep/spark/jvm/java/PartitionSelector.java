@@ -74,8 +74,16 @@ public final class PartitionSelector extends Expression implements CodegenFallba
     return Boolean.valueOf(kept.get(((Integer) position).intValue()));
   }
 
+  /** Where its values come from: broadcast, query (one of its own), subquery (the query's), or nothing. */
+  String source() {
+    Expression first = (Expression) sources.get(0);
+    if (first instanceof DynamicPruningExpression) first = (Expression) ((DynamicPruningExpression) first).child();
+    if (first instanceof Literal) return "nothing";
+    if (first instanceof InSubqueryExec || first instanceof DynamicPruningSubquery) return "broadcast";
+    return first.dataType() instanceof StructType ? "query" : "subquery";
+  }
+
   private void ask() {
-    long began = System.nanoTime();
     try {
       StringBuilder values = new StringBuilder();
       int count = values(values);
@@ -98,7 +106,7 @@ public final class PartitionSelector extends Expression implements CodegenFallba
         }
         if (reader != null && chosen.boundColumn != null) reader.add(chosen.boundColumn, chosen.boundRanges);
       }
-      if (kept != null) choice.outcome = count + "\t" + (System.nanoTime() - began) / 1000;
+      if (kept != null) choice.outcome = Integer.toString(count);
     } catch (Throwable problem) {
       kept = null;
       LOG.warn("sidestep could not choose files of a scan; it reads all that are left", problem);
@@ -251,7 +259,7 @@ public final class PartitionSelector extends Expression implements CodegenFallba
     final String question;
     /** What it chooses by, for people. */
     final String by;
-    /** What came of it last: how many values there were, and microseconds; null if it has not chosen. */
+    /** How many values it has chosen by last; null if it has not. */
     volatile String outcome = null;
 
     Choice(java.util.function.Function python, double seconds, PrunedFiles files, String question, String by) {

@@ -67,7 +67,7 @@ public final class PrunedFiles implements FileIndex {
 
   public scala.collection.immutable.Seq listFiles(
       scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
-    scala.collection.immutable.Seq listed = base.listFiles(partitionFilters, dataFilters);
+    scala.collection.immutable.Seq listed = base.listFiles(onBase(partitionFilters), dataFilters);
     scala.collection.immutable.Seq left = listed;
     try {
       left = prune(listed);
@@ -75,6 +75,23 @@ public final class PrunedFiles implements FileIndex {
       LOG.warn("sidestep could not prune a file listing; the query reads all of it", problem);
     }
     return part == null ? left : numbered(left);
+  }
+
+  /** Partition filters less those on the hidden column, of which the base knows nothing. */
+  private scala.collection.immutable.Seq onBase(scala.collection.immutable.Seq filters) {
+    if (part == null) return filters;
+    ArrayList own = new ArrayList();
+    for (java.util.Iterator it = Scala.list(filters).iterator(); it.hasNext();) {
+      org.apache.spark.sql.catalyst.expressions.Expression filter =
+          (org.apache.spark.sql.catalyst.expressions.Expression) it.next();
+      boolean about = false;
+      java.util.Iterator columns = Scala.list(filter.references().toSeq()).iterator();
+      while (columns.hasNext()) {
+        about |= ((org.apache.spark.sql.catalyst.expressions.Attribute) columns.next()).name().equals(part);
+      }
+      if (!about) own.add(filter);
+    }
+    return Scala.seq(own.toArray());
   }
 
   /** Each file in a directory of its own, whose last value is the position of the file's entry, or -1. */

@@ -33,7 +33,7 @@ final class RuntimeKeys {
   Expression of(Join before, Join join, Wire.Selector selector) {
     LogicalPlan input = selector.side == 0 ? join.left() : join.right();
     int position = position(before, selector);
-    if (position >= 0 && broadcasts(before, selector.side)) {
+    if (position >= 0 && broadcasts(before, selector.side) && !(selector.pays && isCached(input))) {
       scala.Tuple8 found = (scala.Tuple8) ExtractEquiJoinKeys$.MODULE$.unapply(join).get();
       scala.collection.immutable.Seq keys = (scala.collection.immutable.Seq) (selector.side == 0 ? found._2() : found._3());
       DataType type = ((Expression) keys.apply(position)).dataType();
@@ -49,6 +49,14 @@ final class RuntimeKeys {
       keys.add(left ? part.left() : part.right());
     }
     return summary(input, keys, selector.grid);
+  }
+
+  /** Whether an input is in memory: Spark then does not find its broadcast again, but running it once more is cheap. */
+  private static boolean isCached(LogicalPlan input) {
+    if (input instanceof org.apache.spark.sql.execution.columnar.InMemoryRelation) return true;
+    List children = Scala.list(input.children());
+    for (int i = 0; i < children.size(); i++) if (isCached((LogicalPlan) children.get(i))) return true;
+    return false;
   }
 
   /** Where the comparison is among the keys that Spark joins by; -1 if it is not, or if keys cannot be had so. */

@@ -134,6 +134,8 @@ public final class SkippingParquet extends ParquetFileFormat {
     final transient SkippingParquet format;
     private final transient Object[] arguments;
     final transient List filters;
+    /** Kept here, on the driver: settings go to executors by a broadcast, which lives as long as someone holds it. */
+    private transient scala.Function1 built = null;
 
     LateReader(SkippingParquet format, Object[] arguments, List filters) {
       this.format = format;
@@ -161,7 +163,12 @@ public final class SkippingParquet extends ParquetFileFormat {
       if (condition != null) filters.add(condition);
     }
 
-    scala.Function1 build() {
+    synchronized scala.Function1 build() {
+      if (built == null) built = newReader();
+      return built;
+    }
+
+    private scala.Function1 newReader() {
       return new ParquetFileFormat().buildReaderWithPartitionValues((SparkSession) arguments[0],
           (StructType) arguments[1], (StructType) arguments[2], (StructType) arguments[3],
           Scala.seq(filters.toArray()), (scala.collection.immutable.Map) arguments[4], (Configuration) arguments[5]);
