@@ -22,7 +22,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
   private final ThreadLocal last = new ThreadLocal();
   private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
-  /** The plans that Python is being asked about, by the number they were sent with. */
+  /** Of type PlanWriter: the plans that Python is being asked about, by the number they were sent with. */
   private final java.util.concurrent.ConcurrentHashMap asked = new java.util.concurrent.ConcurrentHashMap();
   private volatile boolean enabled = true;
   private volatile String problem = "";
@@ -68,17 +68,17 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
-      PlanWriter writer = new PlanWriter(plan, true);
+      PlanWriter writer = new PlanWriter(plan, true, true);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
       String reply;
-      asked.put(number, plan);
+      asked.put(number, writer);
       try {
         reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text(), seconds(plan));
       } finally {
         asked.remove(number);
       }
-      LogicalPlan result = replace(plan, Wire.answers(reply));
+      LogicalPlan result = replace(plan, Wire.answers(writer.withKeys(reply)));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (TimedCall.Late late) {
@@ -120,8 +120,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
   public String complete(String number, String scans) {
-    LogicalPlan plan = (LogicalPlan) asked.get(number);
-    return plan == null ? "" : completeIn(plan, scans);
+    PlanWriter writer = (PlanWriter) asked.get(number);
+    return writer == null ? "" : completeIn(writer.plan(), writer.withKeys(scans));
   }
 
   /**
