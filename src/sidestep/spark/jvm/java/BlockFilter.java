@@ -42,7 +42,7 @@ final class BlockFilter {
   static Expression without(Filter filter) {
     LogicalPlan below = filter.child();
     while (below instanceof Filter) below = ((Filter) below).child();
-    if (!PlanWriter.isFileRelation(below)) return filter.condition();
+    if (!PlanWriter.isFileRelation(below) || column((LogicalRelation) below) == null) return filter.condition();
     Expression rest = null;
     java.util.ArrayDeque open = new java.util.ArrayDeque();
     open.push(filter.condition());

@@ -27,7 +27,8 @@ final class PlanWriter {
   private static final int MOST_DEEP = 120;
 
   private final Json out;
-  private final LogicalPlan plan;
+  /** The settings of the session that plans the query; another thread would be told those of another. */
+  final SQLConf conf;
   /** Of type String: by the key of a scan what is written in its place, and the keys in that order; null if they are. */
   private final HashMap written;
   private final ArrayList keys = new ArrayList();
@@ -39,6 +40,8 @@ final class PlanWriter {
   private final HashSet needed;
   /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
   private final boolean repeats;
+  /** Of type List of FileIndex: the files of each scan, at all places where it is read, by its key. */
+  final HashMap leaves = new HashMap();
   /** How many scans there are that could be pruned. */
   int candidates = 0;
   /** Those of these plans that were cut from under a random operator. */
@@ -61,14 +64,13 @@ final class PlanWriter {
    * planned, so that a plan can be known again by its text.
    */
   PlanWriter(LogicalPlan plan, boolean usedOnly, boolean renumber) {
-    this.plan = plan;
+    conf = plan.conf();
     out = new Json(renumber);
     written = renumber ? new HashMap() : null;
     needed = usedOnly ? new HashSet() : null;
     if (usedOnly) need(plan, true);
     calls = new PythonFunctions.Calls(plan);
     repeats = repeats(plan, new HashSet());
-    SQLConf conf = plan.conf();
     predicates = new PredicateWriter(out, conf);
     out.open('{').key("format").number(FORMAT);
     out.key("depends").text(ValueSettings.text(conf));
@@ -86,10 +88,6 @@ final class PlanWriter {
 
   String text() {
     return out.toString();
-  }
-
-  LogicalPlan plan() {
-    return plan;
   }
 
   /** The key of a scan, or what stands for it in a text with numbers of its own. */
@@ -389,7 +387,11 @@ final class PlanWriter {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     String reason = whyNot(leaf, relation);
     if (reason == null) candidates++;
-    out.open('{').key("op").text("scan").key("ids").text(writtenKey(outputIds(leaf))).key("table");
+    String key = outputIds(leaf);
+    List locations = (List) leaves.get(key);
+    if (locations == null) leaves.put(key, locations = new ArrayList());
+    locations.add(relation.location());
+    out.open('{').key("op").text("scan").key("ids").text(writtenKey(key)).key("table");
     if (leaf.catalogTable().isDefined()) {
       out.text(((CatalogTable) leaf.catalogTable().get()).identifier().unquotedString());
     } else {

@@ -78,7 +78,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       } finally {
         asked.remove(number);
       }
-      LogicalPlan result = replace(plan, Wire.answers(writer.withKeys(reply)));
+      LogicalPlan result = replace(plan, writer, Wire.answers(writer.withKeys(reply)));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (TimedCall.Late late) {
@@ -108,10 +108,14 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String settings(LogicalPlan plan) {
     StringBuilder text = new StringBuilder();
     java.util.Map all = scala.jdk.javaapi.CollectionConverters.asJava(plan.conf().getAllConfs());
-    for (java.util.Iterator it = new java.util.TreeMap(all).entrySet().iterator(); it.hasNext();) {
+    java.util.TreeMap ours = new java.util.TreeMap();
+    for (java.util.Iterator it = all.entrySet().iterator(); it.hasNext();) {
+      Map.Entry each = (Map.Entry) it.next();
+      if (((String) each.getKey()).startsWith("spark.sidestep.")) ours.put(each.getKey(), each.getValue());
+    }
+    for (java.util.Iterator it = ours.entrySet().iterator(); it.hasNext();) {
       Map.Entry each = (Map.Entry) it.next();
       String name = (String) each.getKey();
-      if (!name.startsWith("spark.sidestep.")) continue;
       text.append(text.length() == 0 ? "" : "\t").append(name.substring(15)).append('=');
       text.append(((String) each.getValue()).replaceAll("\\s", " "));
     }
@@ -121,7 +125,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
   public String complete(String number, String scans) {
     PlanWriter writer = (PlanWriter) asked.get(number);
-    return writer == null ? "" : completeIn(writer.plan(), writer.withKeys(scans));
+    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans));
   }
 
   /**
@@ -131,10 +135,14 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String completeIn(LogicalPlan plan, String question) {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
+    return complete(leaves, plan.conf(), question);
+  }
+
+  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question) {
     StringBuilder reply = new StringBuilder();
     // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
     IdentityHashMap looked = new IdentityHashMap();
-    boolean byFooter = Footers.wanted(plan.conf());
+    boolean byFooter = Footers.wanted(conf);
     String[][] scans = Wire.scans(question);
     for (int i = 0; i < scans.length; i++) {
       List locations = (List) leaves.get(scans[i][0]);
@@ -167,14 +175,11 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** What the answers rest on beyond the files that they skip. */
-  private Witnesses witnesses(LogicalPlan plan, Wire.Answers answers) {
-    Witnesses witnesses = new Witnesses(Footers.wanted(plan.conf()));
-    if (answers.witnesses.isEmpty()) return witnesses;
-    HashMap leaves = new HashMap();
-    collectLeaves(plan, leaves);
+  private Witnesses witnesses(PlanWriter writer, Wire.Answers answers) {
+    Witnesses witnesses = new Witnesses(Footers.wanted(writer.conf));
     for (int i = 0; i < answers.witnesses.size(); i++) {
       String[] scan = (String[]) answers.witnesses.get(i);
-      List locations = (List) leaves.get(scan[0]);
+      List locations = (List) writer.leaves.get(scan[0]);
       FileKeys[] known = known(scan);
       for (int l = 0; locations != null && l < locations.size(); l++) {
         witnesses.add(PrunedFiles.unwrap((FileIndex) locations.get(l)), known);
@@ -208,8 +213,9 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return skips.isEmpty() ? null : skips;
   }
 
-  private LogicalPlan replace(LogicalPlan plan, final Wire.Answers answers) throws Exception {
-    final Witnesses witnesses = witnesses(plan, answers);
+  private LogicalPlan replace(LogicalPlan plan, PlanWriter writer, final Wire.Answers answers) throws Exception {
+    if (answers.byScan.isEmpty()) return plan;
+    final Witnesses witnesses = witnesses(writer, answers);
     final boolean byFooter = Footers.wanted(plan.conf());
     final boolean[] changed = new boolean[1];
     final Set byBlock = Collections.newSetFromMap(new IdentityHashMap());
