@@ -35,7 +35,7 @@ def is_lossless(source: DataType, target: DataType) -> bool:
     >>> is_lossless(INTEGER, DOUBLE), is_lossless(LONG, DOUBLE)
     (True, False)
     """
-    if source == target:
+    if source is target or source == target:
         return source.ordered
     if source.kind in INTEGRAL:
         low, high = integer_range(source)

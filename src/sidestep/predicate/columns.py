@@ -52,7 +52,7 @@ def rename(predicate: Predicate, columns: Mapping[str, Column]) -> Predicate:
         case Column():
             return columns[predicate.name]
         case Comparison(left=left, right=right):
-            return replace(predicate, left=_rename_operand(left, columns), right=_rename_operand(right, columns))
+            return Comparison(predicate.op, _rename_operand(left, columns), _rename_operand(right, columns))
         case In(operand=operand) | IsNull(operand=operand):
             return replace(predicate, operand=_rename_operand(operand, columns))  # type: ignore[arg-type]
         case Match(column=column):
@@ -80,6 +80,6 @@ def _rename_operand(operand: Operand, columns: Mapping[str, Column]) -> Operand:
         case Column(name=name):
             return columns[name]
         case Cast(column=column):
-            return replace(operand, column=columns[column.name])
+            return Cast(columns[column.name], operand.type)
         case Literal():
             return operand

@@ -89,7 +89,7 @@ HOLDS_NEVER = Any(())
 def all_of(children: Iterable[Formula]) -> Formula:
     """The conjunction, simplified: ranges on one column intersected, contradictions on one column found."""
     flat = list(_flatten(All, children))
-    if any(child == HOLDS_NEVER for child in flat):
+    if any(isinstance(child, Any) and not child.children for child in flat):
         return HOLDS_NEVER
     ranges: dict[Column, IntervalSet] = {}
     for child in flat:
@@ -108,7 +108,7 @@ def all_of(children: Iterable[Formula]) -> Formula:
 def any_of(children: Iterable[Formula]) -> Formula:
     """The disjunction, simplified: ranges on one column united, NULL or not NULL seen as always true."""
     flat = list(_flatten(Any, children))
-    if any(child == HOLDS_ALWAYS for child in flat):
+    if any(isinstance(child, All) and not child.children for child in flat):
         return HOLDS_ALWAYS
     listed: dict[Column, list[IntervalSet]] = {}
     for child in flat:

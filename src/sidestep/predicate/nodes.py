@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import get_args
 
 from sidestep.predicate.types import BOOLEAN, DataType, Kind, Value, check_value, sort_key
 
@@ -43,6 +44,10 @@ class Column:
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("A column needs a name.")
+
+    def __hash__(self) -> int:
+        # A text remembers its hash; that of a type as well would be worked out anew each time.
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ Operand = Column | Cast | Literal
 
 def comparable(left: DataType, right: DataType) -> bool:
     """Whether Catalyst would compare two types without a cast: equal types, or two decimals of any scale."""
-    return left == right or (left.kind is Kind.DECIMAL and right.kind is Kind.DECIMAL)
+    return left is right or left == right or (left.kind is Kind.DECIMAL and right.kind is Kind.DECIMAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,7 @@ class Not:
 
 Predicate = Comparison | In | Match | IsNull | Opaque | And | Or | Not | Column | Literal
 """A boolean expression; a bare boolean column or literal (TRUE, FALSE, NULL) is one too."""
+_PREDICATES = get_args(Predicate)
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
 NULL = Literal(None, BOOLEAN)
@@ -218,7 +224,7 @@ def _check_children(where: str, children: tuple[Predicate, ...]) -> None:
     if not isinstance(children, tuple):
         raise ValueError(f"{where} takes a tuple of predicates, but got a {type(children).__name__}.")
     for child in children:
-        if not isinstance(child, Predicate):
+        if not isinstance(child, _PREDICATES):
             raise ValueError(f"{where} takes predicates, but {child!r} is none.")
         if isinstance(child, Column | Literal) and child.type.kind is not Kind.BOOLEAN:
             raise ValueError(f"{where} takes booleans, but {child!r} is a {child.type}.")

@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 
 Value = bool | int | float | Decimal | str | bytes
 """A non-NULL scalar, held as described above."""
@@ -154,6 +155,7 @@ for _kind, _units in _UNITS.items():
             _BY_NAME.setdefault(f"interval {_detail}", DataType(_kind, detail=_detail))
 
 
+@lru_cache(maxsize=1_024)
 def parse_type(text: str) -> DataType:
     """The type that Spark's ``DataType.catalogString`` names; anything unknown becomes OTHER.
 

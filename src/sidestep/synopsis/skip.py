@@ -64,6 +64,7 @@ apart. A bound that is missing is unbounded. Statistics of another type than the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -82,6 +83,10 @@ _MOST_TAKEN_APART = 64
 """Sets of up to so many intervals are taken apart where two synopses know of them."""
 _MOST_LOOKED_AT = 4_000_000
 """And no more than so many times blocks: a query is planned in milliseconds, or not for the better."""
+_FEW = 4
+"""Atoms of up to so many ranges may well come up again in another query,"""
+_MOST_KNOWN = 64
+"""and of these no more than so many are kept of a catalog."""
 _MOST_REMEMBERED = 1 << 26
 """Bytes of answers that are kept while a formula is taken apart: its branches have most parts in common."""
 
@@ -99,6 +104,10 @@ def kept_blocks(catalog: Catalog, formula: Formula) -> Mask:
     return _Skipping(catalog).kept(formula, MOST_BRANCHES if catalog.union_vectors else 0)
 
 
+_KNOWN: WeakKeyDictionary[Catalog, dict[Within, Mask]] = WeakKeyDictionary()
+"""A catalog serves many queries, and never changes: what was found of a few ranges is kept for as long as it is."""
+
+
 class _Skipping:
     """One formula's evaluation, with the answers for those of its parts that come up again in its branches."""
 
@@ -109,6 +118,8 @@ class _Skipping:
 
     def kept(self, formula: Formula, budget: int) -> Mask:
         """The blocks that the formula does not rule out, looking at no more branches than the budget allows."""
+        if not self.vectors and isinstance(formula, Within) and len(formula.ranges.intervals) <= _FEW:
+            return self._known(formula, budget)
         if not self.vectors or isinstance(formula, All):
             return self._kept(formula, budget)
         found = self.remembered.get(formula)
@@ -117,6 +128,18 @@ class _Skipping:
             if len(self.remembered) * self.catalog.blocks < _MOST_REMEMBERED:
                 self.remembered[formula] = found
         return found
+
+    def _known(self, atom: Within, budget: int) -> Mask:
+        """The same, of an atom that other queries may have too: Spark wants a value in each column that is joined."""
+        known = _KNOWN.setdefault(self.catalog, {})
+        mask = known.get(atom)
+        if mask is None:
+            mask = self._kept(atom, budget)
+            mask.flags.writeable = False
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[atom] = mask
+        return mask
 
     def _kept(self, formula: Formula, budget: int) -> Mask:
         kept = np.ones(self.catalog.blocks, dtype=np.bool_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random
 from time import process_time
 
@@ -12,6 +13,8 @@ from sidestep.errors import SidestepError
 from sidestep.predicate import And, Column, Comparison, Literal, Op, Or
 from sidestep.predicate.types import BOOLEAN, INTEGER
 from sidestep.prune import Aggregate, Filter, Join, Operator, Project, Query, Scan, Union
+from sidestep.prune.dips import exchange
+from sidestep.prune.dips.carry import compact
 from sidestep.prune.dips.model import InducedOptions, TableView
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.contract.block_ranges import BlockRanges
@@ -391,6 +394,31 @@ def test_no_time_derives_nothing_and_says_so():
     assert left(found) == {"a": [0], "b": [0, 1]}
     off = prune(Query((plan,)), views, off=["induced"])
     assert (left(off), off.dips, off.stages["induced"].stopped) == (left(found), (), False)
+
+
+@pytest.mark.parametrize("collects", [True, False], ids=["a collection", "work"])
+def test_time_that_goes_to_the_collector_of_garbage_does_not_count(monkeypatch, collects):
+    clock = {"now": 0.0}
+
+    def slowly(*arguments):
+        clock["now"] += 1.0
+        if collects:
+            gc.collect()
+        return compact(*arguments)
+
+    monkeypatch.setattr(exchange, "thread_time", lambda: clock["now"])
+    monkeypatch.setattr(exchange, "compact", slowly)
+    plan = Join(INNER, Filter(below(2, 0), scan("a", 1, 2)), scan("b", 11), equal(1, 11))
+    plan = Join(INNER, plan, scan("c", 21), equal(11, 21))
+    data = spans(x=[(0, 3), (6, 9)], y=[(0, 3), (6, 9)])
+    views = {"a": viewed(data), "b": viewed(data), "c": viewed(data)}
+    gc.disable()  # none but those of this test
+    try:
+        found = prune(Query((plan,)), views, InducedOptions(seconds=0.05))
+    finally:
+        gc.enable()
+    assert found.stages["induced"].stopped is not collects
+    assert (left(found)["c"] == [0]) is collects
 
 
 def test_the_report_tells_what_each_predicate_did():

@@ -73,16 +73,16 @@ class ColumnRanges:
 
     def union(self, kept: Mask) -> CodeRanges:
         """All values that the kept blocks may hold together (DataPred before it is compacted)."""
+        if kept.all():
+            return self._whole
         lows, highs, block = self._ascending
-        if not kept.all():
-            chosen = kept[block]
-            lows, highs = lows[chosen], highs[chosen]
-        if not len(lows):
-            return NOTHING
-        reach = np.maximum.accumulate(highs)
-        first = np.ones(len(lows), dtype=np.bool_)
-        first[1:] = lows[1:] > reach[:-1]
-        return CodeRanges(lows[first], reach[np.append(first[1:], True)])
+        chosen = kept[block]
+        return _grow_together(lows[chosen], highs[chosen])
+
+    @cached_property
+    def _whole(self) -> CodeRanges:
+        lows, highs, _ = self._ascending
+        return _grow_together(lows, highs)
 
     def meeting(self, wanted: CodeRanges, nulls: bool) -> Mask:
         """The blocks that may hold one of the wanted values, or NULL if that is wanted too (Satisfy)."""
@@ -94,6 +94,18 @@ class ColumnRanges:
                 if mask is not None:
                     met &= mask
         return met | self.may_be_null if nulls else met
+
+
+def _grow_together(lows: Codes, highs: Codes) -> CodeRanges:
+    """The union of ranges in the order of their lows."""
+    if len(lows) <= 1:
+        return CodeRanges(lows, highs) if len(lows) else NOTHING
+    reach = np.maximum.accumulate(highs)
+    apart = lows[1:] > reach[:-1]
+    first, last = np.empty(len(lows), np.bool_), np.empty(len(lows), np.bool_)
+    first[0] = last[-1] = True
+    first[1:] = last[:-1] = apart
+    return CodeRanges(lows[first], reach[last])
 
 
 _KNOWN: WeakKeyDictionary[Catalog, dict[Column, ColumnRanges | None]] = WeakKeyDictionary()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping, Sequence
 from time import thread_time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,15 @@ from sidestep.prune.dips.schedule import ExchangeStep
 from sidestep.synopsis import Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding
+
+
+class _Route(NamedTuple):
+    """How ranges go along a link: from which coding to which, and at most how many."""
+
+    coding: Coding
+    into: Coding
+    limit: int
+
 
 OWN = -1
 """In the place of an asking node: the query itself, whose predicates ask something of a column too."""
@@ -48,6 +59,7 @@ class Exchange:
         """Grows whenever a further exchange might do more: with blocks removed, and where there are none to remove."""
         self.lossy = False
         self._until = thread_time() + options.seconds
+        self._collections = _full_collections()
         self._changes = [0] * len(graph.nodes)
         """How often the blocks of each node became fewer."""
         self._asked_changes: dict[tuple[int, str], dict[int, int]] = {}
@@ -56,6 +68,8 @@ class Exchange:
         """By the identity of a link, the state of its origin when something was last sent along it."""
         self._held: dict[tuple[int, str], tuple[int, Values]] = {}
         self._codings: dict[tuple[int, str], Coding] = {}
+        self._routes: dict[int, _Route] = {}
+        """By the identity of a link."""
         self._columns: dict[tuple[int, str], tuple[ColumnRanges | None, ...]] = {}
         self._impossible: set[int] = set()
         """Nodes of which something was asked that no row satisfies."""
@@ -144,11 +158,21 @@ class Exchange:
             self._columns[node, column.name] = ranges
         return ranges
 
+    def _route(self, link: Link) -> _Route:
+        route = self._routes.get(id(link))
+        if route is None:
+            coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
+            limit = self.options.max_ranges
+            if converts(coding, link.source, link.comparand, into):
+                limit = min(limit, MOST_CONVERTED)
+            self._routes[id(link)] = route = _Route(coding, into, limit)
+        return route
+
     def _carry(self, link: Link, values: Values) -> Values | None:
         if values.says_nothing:
             return None
-        coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
-        ranges = carry_ranges(values.ranges, coding, link.source, link.op, link.comparand, into)
+        route = self._route(link)
+        ranges = carry_ranges(values.ranges, route.coding, link.source, link.op, link.comparand, route.into)
         nulls = link.op is Op.NULL_SAFE and (values.nulls or link.null_added)
         return None if ranges is None else Values(ranges, nulls)
 
@@ -185,7 +209,7 @@ class Exchange:
         state = self._state(link)
         if self._sent.get(id(link)) == state:
             return
-        if thread_time() > self._until:
+        if thread_time() > self._until and self._is_over():
             self.stopped = True
             return
         self._sent[id(link)] = state
@@ -193,10 +217,9 @@ class Exchange:
             self._changes[link.target] += 1
             return
         values = self.holds(link.origin, link.source.column, link.target)
-        coding, into = self.coding(link.origin, link.source.column), self.coding(link.target, link.comparand.column)
-        limit = self.options.max_ranges
-        if converts(coding, link.source, link.comparand, into):
-            limit = min(limit, MOST_CONVERTED)
+        if values.says_nothing:
+            return
+        coding, into, limit = self._route(link)
         full_count, ranges = len(values.ranges), compact(coding, values.ranges, limit)
         message = self._carry(link, Values(ranges, values.nulls))
         if message is None:
@@ -222,6 +245,19 @@ class Exchange:
                 removed=removed,
             )
         )
+
+    def _is_over(self) -> bool:
+        """Whether the time that ran out went to the exchange.
+
+        Python may have stopped to collect garbage, in this thread as in any: with much in memory that takes as long as
+        all the time there is, and no predicate would come of it. Then the time begins anew.
+        """
+        collections = _full_collections()
+        if collections == self._collections:
+            return True
+        self._collections = collections
+        self._until = thread_time() + self.options.seconds
+        return False
 
     def _state(self, link: Link) -> tuple[int, int]:
         """What a link would carry changes only with this: its origin's blocks, what others asked of that column."""
@@ -269,9 +305,16 @@ class Exchange:
             self._changes[node] += removed > 0
 
 
+def _full_collections() -> int:
+    """How often Python has gone through all of its objects."""
+    return int(gc.get_stats()[2]["collections"])
+
+
 def _intersect(one: Values | None, other: Values) -> Values:
     return other if one is None else Values(intersect(one.ranges, other.ranges), one.nulls and other.nulls)
 
 
 def _equal(a: CodeRanges, b: CodeRanges) -> bool:
+    if a is b:
+        return True
     return len(a) == len(b) and bool(np.array_equal(a.lows, b.lows)) and bool(np.array_equal(a.highs, b.highs))

@@ -38,7 +38,6 @@ directed links along which predicates may be sent, however many operators lie be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sidestep.predicate import Cast, Column, Comparison, DataType, Op, Or, Predicate, conjuncts
@@ -66,8 +65,7 @@ from sidestep.prune.plan.algebra import Union as UnionAll
 _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSource:
+class ColumnSource(NamedTuple):
     """A column as some operator passes it on: of which node it is, and what happened to it on the way."""
 
     node: int
@@ -175,11 +173,11 @@ class _Builder:
                 return {number: source for number, source in below[0].items() if number in groups}
             case Window(partition=partition):
                 return {
-                    number: source if number in partition else replace(source, down=False)
+                    number: source if number in partition else source._replace(down=False)
                     for number, source in below[0].items()
                 }
             case Limit():
-                return {number: replace(source, down=False) for number, source in below[0].items()}
+                return {number: source._replace(down=False) for number, source in below[0].items()}
             case UnionAll():
                 return self.visit_union(operator, below, blocked)
         return {}
@@ -276,7 +274,7 @@ def _pass_on(columns: Columns, preserved: bool) -> Columns:
     """Columns as a join passes them on: those of an input that is not preserved may be NULL beyond it."""
     if preserved:
         return columns
-    return {number: replace(source, null_added=True, down=False) for number, source in columns.items()}
+    return {number: source._replace(null_added=True, down=False) for number, source in columns.items()}
 
 
 def _comparand(operand: Compared, column: Column) -> Comparand:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import networkx as nx
 
@@ -93,13 +94,21 @@ def tree_root(tree: Graph) -> int:
     return min(layer)
 
 
-def schedule(graph: Graph) -> list[ExchangeStep]:
-    """The steps for a whole graph, one connected part after the other."""
+def schedule(graph: Graph) -> tuple[ExchangeStep, ...]:
+    """The steps for a whole graph, one connected part after the other.
+
+    Many queries join as many tables in the same way, and triangulating takes milliseconds: schedules are remembered.
+    """
+    return _schedule(tuple(graph.items()))
+
+
+@lru_cache(maxsize=256)
+def _schedule(nodes: tuple[tuple[int, NodeSet], ...]) -> tuple[ExchangeStep, ...]:
     steps: list[ExchangeStep] = []
-    for part in components(graph):
+    for part in components(dict(nodes)):
         if len(part) > 1:
             steps += tree_steps(part) if is_tree(part) else clique_steps(part)
-    return steps
+    return tuple(steps)
 
 
 def tree_steps(tree: Graph) -> list[ExchangeStep]:

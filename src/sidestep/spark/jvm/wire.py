@@ -4,6 +4,11 @@ py4j carries numbers and texts, a call at a time. A call takes a millisecond, an
 for an acknowledgement, so that calls are few, and what is long goes in pieces (in a call's arguments it need not).
 Output ids, the numbers of a leaf's columns joined by commas, name one occurrence of a table in a plan: its *key*.
 
+Spark gives new ids whenever it plans a query. So that equal plans have equal texts, the rule sends negative numbers in
+the place of ids, and ``@0``, ``@1`` … in that of keys (:mod:`sidestep.spark.rule.answers` says what for). In questions
+and answers about such a plan these stand for the keys, as one of the first two fields of a line;
+``PlanWriter.withKeys`` puts the keys back.
+
 **What values look like.** Bits are bytes, the first bit lowest, as base64. Block ids are 4-byte integers, little-
 endian, as base64. Files are two texts: paths joined by NUL (relative to a root; an empty one is the root itself), and
 size and modification time (milliseconds) of each in turn, 8 bytes each, big-endian, as base64.

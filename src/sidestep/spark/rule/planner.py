@@ -26,6 +26,7 @@ from sidestep.spark.jvm.wire import (
     pack_coverage,
     unpack_coverage,
 )
+from sidestep.spark.rule.answers import Answers, KnownAnswer
 from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
@@ -78,14 +79,19 @@ class IndexedTables:
         self._indexes = indexes
         self._ask_complete = ask_complete
         self._of_roots: dict[tuple[str, ...], list[OpenIndex]] = {}
+        self._said: list[tuple[str, str]] = []
+        """What was asked about coverage, with the replies."""
 
     def indexes(self, scan: Scan) -> list[OpenIndex]:
         """The distinct indexes of the folders that a scan reads."""
+        return self._find(scan.roots)
+
+    def _find(self, roots: tuple[str, ...]) -> list[OpenIndex]:
         if self._indexes is None:
             return []
-        if scan.roots not in self._of_roots:
-            self._of_roots[scan.roots] = self._indexes.find(scan.roots)
-        return self._of_roots[scan.roots]
+        if roots not in self._of_roots:
+            self._of_roots[roots] = self._indexes.find(roots)
+        return self._of_roots[roots]
 
     def covers(self, scan: Scan) -> bool:
         return bool(self.indexes(scan))
@@ -98,7 +104,23 @@ class IndexedTables:
         if self._ask_complete is None:
             return frozenset()
         indexes = {scan.key: [index.id for index in self.indexes(scan)] for scan in scans}
-        return unpack_coverage(indexes, self._ask_complete(pack_coverage(indexes)))
+        question = pack_coverage(indexes)
+        reply = self._ask_complete(question)
+        self._said.append((question, reply))
+        return unpack_coverage(indexes, reply)
+
+    def known_answer(self, reply: str) -> KnownAnswer:
+        """A reply that was worked out by these tables, with what it rests on."""
+        found = {roots: tuple(index.id for index in indexes) for roots, indexes in self._of_roots.items()}
+        return KnownAnswer(reply, found, tuple(self._said))
+
+    def still_hold(self, answer: KnownAnswer) -> bool:
+        """Whether the tables are as they were when it was worked out, as far as it rests on them."""
+        for roots, ids in answer.indexes.items():
+            if ids != tuple(index.id for index in self._find(roots)):
+                return False
+        ask = self._ask_complete
+        return all(ask is not None and ask(asked) == said for asked, said in answer.coverage)
 
 
 @dataclass(frozen=True)
@@ -142,6 +164,7 @@ class Planner:
         """Asks the JVM which scans of the plan of that number are covered whole."""
         self.last_problem = ""
         self._requests = Requests()
+        self._answers = Answers()
 
     def detach(self) -> None:
         """Let go of the rule and of the indexes.
@@ -150,6 +173,7 @@ class Planner:
         Java nor Python can tell that no one needs the two any more.
         """
         indexes, self.indexes, self.complete = self.indexes, None, _knows_nothing
+        self._answers.clear()
         if indexes is not None:
             indexes.close()
 
@@ -161,10 +185,17 @@ class Planner:
         try:
             if isinstance(request, ChoiceRequest):
                 return choose(self.indexes, request)
-            query = read_plan(request.text)
             settings = session_settings(request.settings, self.settings)
-            planned = self.decide(query, partial(self.complete, request.number), settings)
-            return pack_answers(_answers(planned), planned.witnesses)
+            key, ask_complete = (request.text, settings), partial(self.complete, request.number)
+            known = self._answers.get(key)
+            if known is not None and IndexedTables(self.indexes, ask_complete).still_hold(known):
+                return known.reply
+            planned = self.decide(read_plan(request.text), ask_complete, settings)
+            reply = pack_answers(_answers(planned), planned.witnesses)
+            # Where time ran out, another try may find more.
+            if not any(stage.stopped for stage in planned.decision.stages):
+                self._answers.put(key, planned.tables.known_answer(reply))
+            return reply
         except Exception as problem:
             self.last_problem = f"{type(problem).__name__}: {problem}"
             log.warning("sidestep left a query as it was: %s", self.last_problem, exc_info=True)

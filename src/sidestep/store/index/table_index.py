@@ -153,7 +153,7 @@ class TableIndex:
         """The rate of false positives that was last expected of each column's synopses, where that was worked out."""
         return {name: rate for file in self.index_files for name, rate in file.rates.items() if name in self.recipes}
 
-    @property
+    @cached_property
     def partition_columns(self) -> frozenset[str]:
         return frozenset().union(*(file.partition_columns for file in self.index_files))
 

@@ -81,10 +81,17 @@ class BlockRanges:
 
     def meeting(self, wanted: CodeRanges) -> Mask:
         """Blocks one of whose ranges meets one of the wanted ones."""
-        met = np.zeros(self.blocks, dtype=np.bool_)
         hits = meets(wanted.lows, wanted.highs, self.lows, self.highs)
+        if self._one_each:
+            return hits
+        met = np.zeros(self.blocks, dtype=np.bool_)
         met[self.block_of_range[hits]] = True
         return met
+
+    @cached_property
+    def _one_each(self) -> bool:
+        """Whether each block has just one range, as zone maps give it."""
+        return len(self.lows) == self.blocks and bool((np.diff(self.begins) == 1).all())
 
     def of_block(self, block: int) -> CodeRanges:
         part = slice(int(self.begins[block]), int(self.begins[block + 1]))

@@ -45,8 +45,12 @@ class CodeRanges:
     highs: Codes
 
     def __post_init__(self) -> None:
-        rising = len(self.lows) == len(self.highs) and bool((self.lows <= self.highs).all())
-        if not rising or (len(self.lows) > 1 and not bool((self.highs[:-1] < self.lows[1:]).all())):
+        if len(self.lows) == len(self.highs) == 1:
+            rising = bool(self.lows[0] <= self.highs[0])
+        else:
+            rising = len(self.lows) == len(self.highs) and bool((self.lows <= self.highs).all())
+            rising = rising and bool((self.highs[:-1] < self.lows[1:]).all())
+        if not rising:
             raise SidestepError("Ranges of codes are ascending and disjoint, and each ends at or after its begin.")
 
     def __len__(self) -> int:

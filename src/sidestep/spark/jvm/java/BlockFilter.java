@@ -35,7 +35,8 @@ final class BlockFilter {
   static Expression without(Filter filter) {
     LogicalPlan below = filter.child();
     while (below instanceof Filter) below = ((Filter) below).child();
-    if (!PlanWriter.isFileRelation(below)) return filter.condition();
+    // Only where the rule has been is there anything of its own.
+    if (!PlanWriter.isFileRelation(below) || !isPruned((LogicalRelation) below)) return filter.condition();
     Expression rest = null;
     java.util.ArrayDeque open = new java.util.ArrayDeque();
     open.push(filter.condition());
@@ -49,6 +50,10 @@ final class BlockFilter {
       }
     }
     return rest;
+  }
+
+  private static boolean isPruned(LogicalRelation leaf) {
+    return ((HadoopFsRelation) leaf.relation()).location() instanceof PrunedFiles;
   }
 
   private static boolean isAboutBlocks(Expression e) {

@@ -13,6 +13,8 @@ public final class FileKeys {
 
   final String id;
   private final String[] paths;
+  /** Of type java.io.File, made when first looked at. */
+  private final java.io.File[] files;
   private final HashMap positions;
   private final ArrayList matches = new ArrayList();
   final long[] sizes;
@@ -37,6 +39,7 @@ public final class FileKeys {
     stamps = new Object[files.paths.length];
     footerSeenAt = new long[files.paths.length];
     paths = files.paths;
+    this.files = new java.io.File[paths.length];
     sizes = files.sizes;
     times = files.times;
     lookedAt = new long[paths.length];
@@ -64,6 +67,13 @@ public final class FileKeys {
       i = entry.intValue();
     }
     return sizes[i] == file.getLen() && times[i] == file.getModificationTime() ? i : -1;
+  }
+
+  /** When a local file was last modified, in milliseconds; 0 if it is gone. */
+  long modified(int position) {
+    java.io.File file = files[position];
+    if (file == null) files[position] = file = new java.io.File(paths[position]);
+    return file.lastModified();
   }
 
   /** Whether a file's footer is the one that its entry was made from; it is read once for each change of the file. */
@@ -260,7 +270,7 @@ public final class FileKeys {
         // Another query may have looked since this one began; among many at once, one look serves them all.
         if (looked != 0 && (looked - since >= 0 || size > MANY && now - looked < size * HOLDS_NANOS_PER_FILE)) continue;
         long modified = files[i].getModificationTime();
-        if (Footers.isLocal(files[i])) modified = new java.io.File(files[i].getPath().toUri().getPath()).lastModified();
+        if (Footers.isLocal(files[i])) modified = keys[i].modified(positions[i]);
         else if (!byFooter) continue;
         // 0: gone. A file that is not there holds no rows that matter, so it stays skipped.
         if (modified != 0 && modified != files[i].getModificationTime()) changed[i] = 1;

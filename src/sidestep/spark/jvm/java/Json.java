@@ -3,6 +3,39 @@ package sidestep;
 /** Compact ASCII JSON, written from left to right; commas come by themselves. */
 final class Json {
   private final StringBuilder out = new StringBuilder(4096);
+  /** What ids are written as, by id, and hashes by hash; null if as they are. */
+  private final java.util.HashMap ids;
+  private final java.util.HashMap hashes;
+
+  Json() {
+    this(false);
+  }
+
+  /**
+   * renumber: write ids, and hashes apart from them, as -1, -2, ... in the order in which they come up, so that equal plans have equal texts. Spark
+   * never gives a negative one: should such a number be taken for an id, it is the id of nothing.
+   */
+  Json(boolean renumber) {
+    ids = renumber ? new java.util.HashMap() : null;
+    hashes = renumber ? new java.util.HashMap() : null;
+  }
+
+  /** The id of a column. */
+  Json id(long id) {
+    return numbered(ids, id);
+  }
+
+  /** What equal things have in common. */
+  Json hash(long hash) {
+    return numbered(hashes, hash);
+  }
+
+  private Json numbered(java.util.HashMap known, long number) {
+    if (known == null) return number(number);
+    Long written = (Long) known.get(Long.valueOf(number));
+    if (written == null) known.put(Long.valueOf(number), written = Long.valueOf(-1 - known.size()));
+    return number(written.longValue());
+  }
 
   /** Begins an object or an array: '{' or '['. */
   Json open(char bracket) {

@@ -113,7 +113,7 @@ public final class LogAnalyzer {
     if (!qualified.isEmpty()) parsed = withTables(parsed);
     QueryExecution execution = session.sessionState().executePlan(parsed,
         org.apache.spark.sql.execution.CommandExecutionMode.SKIP());
-    return new PlanWriter(execution.optimizedPlan(), true, false).text();
+    return new PlanWriter(execution.optimizedPlan(), true, false, false).text();
   }
 
   /** The query of a statement that reads and writes; a statement that only does something is refused. */

@@ -2,6 +2,7 @@ package sidestep;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
@@ -25,7 +26,12 @@ final class PlanWriter {
   /** Below so many operators, a plan goes on as a plan of its own: readers of JSON nest only so far. */
   private static final int MOST_DEEP = 120;
 
-  private final Json out = new Json();
+  private final Json out;
+  /** The settings of the session that plans the query; another thread would be told those of another. */
+  final SQLConf conf;
+  /** Of type String: by the key of a scan what is written in its place, and the keys in that order; null if they are. */
+  private final HashMap written;
+  private final ArrayList keys = new ArrayList();
   private final PredicateWriter predicates;
   private final PythonFunctions.Calls calls;
   /** What is still to be written as plans of their own: subqueries, and what is too deep. */
@@ -34,6 +40,8 @@ final class PlanWriter {
   private final HashSet needed;
   /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
   private final boolean repeats;
+  /** Of type List of FileIndex: the files of each scan, at all places where it is read, by its key. */
+  final HashMap leaves = new HashMap();
   /** How many scans there are that could be pruned. */
   int candidates = 0;
   /** Of type Join, by the numbers that they are written with; null where joins are not numbered. */
@@ -47,21 +55,24 @@ final class PlanWriter {
   private boolean belowRandom = false;
 
   PlanWriter(LogicalPlan plan) {
-    this(plan, false, true);
+    this(plan, false, true, false);
   }
 
   /**
    * usedOnly: write of each scan only the columns that the query needs. toRun: write what only a plan that is about to
-   * run has, for what becomes known when it does.
+   * run has, for what becomes known when it does. renumber: write numbers in place of the ids of columns and the keys of
+   * scans, which are new whenever a query is planned, so that a plan can be known again by its text.
    */
-  PlanWriter(LogicalPlan plan, boolean usedOnly, boolean toRun) {
+  PlanWriter(LogicalPlan plan, boolean usedOnly, boolean toRun, boolean renumber) {
+    conf = plan.conf();
+    out = new Json(renumber);
+    written = renumber ? new HashMap() : null;
     joins = toRun ? new ArrayList() : null;
     late = toRun ? new ArrayList() : null;
     needed = usedOnly ? new HashSet() : null;
     if (usedOnly) need(plan, true);
     calls = new PythonFunctions.Calls(plan);
     repeats = repeats(plan, new HashSet());
-    SQLConf conf = plan.conf();
     predicates = new PredicateWriter(out, conf, late);
     out.open('{').key("format").number(FORMAT);
     out.key("depends").text(ValueSettings.text(conf));
@@ -79,6 +90,34 @@ final class PlanWriter {
 
   String text() {
     return out.toString();
+  }
+
+  /** The key of a scan, or what stands for it in a text with numbers of its own. */
+  private String writtenKey(String key) {
+    if (written == null) return key;
+    String stands = (String) written.get(key);
+    if (stands == null) {
+      written.put(key, stands = "@" + keys.size());
+      keys.add(key);
+    }
+    return stands;
+  }
+
+  /** A message about the plan, each of its lines with the key of a scan where one of the first two fields stands for it. */
+  String withKeys(String message) {
+    if (written == null || message == null || message.isEmpty()) return message;
+    StringBuilder full = new StringBuilder(message.length() + 1024);
+    String[] lines = message.split("\n", -1);
+    for (int i = 0; i < lines.length; i++) {
+      // Of the fields that follow, one may be the name of a column, which can be anything.
+      String[] fields = lines[i].split("\t", 3);
+      if (i > 0) full.append('\n');
+      for (int f = 0; f < fields.length; f++) {
+        boolean stands = f < 2 && fields[f].startsWith("@");
+        full.append(f > 0 ? "\t" : "").append(stands ? keys.get(Integer.parseInt(fields[f].substring(1))) : fields[f]);
+      }
+    }
+    return full.toString();
   }
 
   static boolean isFileRelation(Object node) {
@@ -109,6 +148,13 @@ final class PlanWriter {
   private static void collectPlans(Expression e, List found) {
     if (e instanceof PlanExpression) found.add(((PlanExpression) e).plan());
     for (Iterator it = Scala.list(e.children()).iterator(); it.hasNext();) collectPlans((Expression) it.next(), found);
+  }
+
+  /** Writes the ids of attributes as an array. */
+  static void writeIds(Json out, Object attributes) {
+    out.open('[');
+    for (Iterator it = Scala.list(attributes).iterator(); it.hasNext();) out.id(((Attribute) it.next()).exprId().id());
+    out.close(']');
   }
 
   /** The ids of attributes, separated by commas. */
@@ -173,7 +219,7 @@ final class PlanWriter {
       return;
     }
     out.open('{').key("op").text(plan.getClass().getSimpleName());
-    if (repeats && (input || plan instanceof Aggregate)) out.key("same").number(plan.semanticHash());
+    if (repeats && (input || plan instanceof Aggregate)) out.key("same").hash(plan.semanticHash());
     if (plan instanceof Filter) condition(condition);
     else if (plan instanceof Join) join((Join) plan);
     else if (plan instanceof Project) columns(((Project) plan).projectList());
@@ -231,7 +277,7 @@ final class PlanWriter {
       condition((Expression) join.condition().get());
       shifted((Expression) join.condition().get());
     }
-    if (exists) out.key("exists").number(((ExistenceJoin) join.joinType()).exists().exprId().id());
+    if (exists) out.key("exists").id(((ExistenceJoin) join.joinType()).exists().exprId().id());
     if (joins == null || join.condition().isEmpty()) return;
     out.key("number").number(joins.size());
     joins.add(join);
@@ -326,8 +372,8 @@ final class PlanWriter {
         Sum right = Sum.of(((EqualTo) next).right());
         if (left == null || right == null || left.constant == 0 && right.constant == 0) continue;
         if (!left.column.dataType().equals(right.column.dataType())) continue;
-        out.open('[').number(left.column.exprId().id()).number(left.constant);
-        out.number(right.column.exprId().id()).number(right.constant).close(']');
+        out.open('[').id(left.column.exprId().id()).number(left.constant);
+        out.id(right.column.exprId().id()).number(right.constant).close(']');
         any = true;
       }
     }
@@ -378,7 +424,7 @@ final class PlanWriter {
     for (Iterator it = Scala.list(given).iterator(); it.hasNext();) {
       NamedExpression column = (NamedExpression) it.next();
       Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
-      out.open('[').number(column.exprId().id());
+      out.open('[').id(column.exprId().id());
       int mark = out.length();
       if (!predicates.operand(source)) {
         out.cut(mark);
@@ -394,7 +440,7 @@ final class PlanWriter {
     out.key(name).open('[');
     for (Iterator it = Scala.list(expressions).iterator(); it.hasNext();) {
       Object next = it.next();
-      if (next instanceof AttributeReference) out.number(((AttributeReference) next).exprId().id());
+      if (next instanceof AttributeReference) out.id(((AttributeReference) next).exprId().id());
     }
     out.close(']');
   }
@@ -411,8 +457,8 @@ final class PlanWriter {
         Object put = Scala.list(projections.get(p)).get(i);
         same = put instanceof AttributeReference && ((AttributeReference) put).exprId().id() == id;
       }
-      out.open('[').number(id);
-      if (same) out.open('[').text("a").number(id).close(']');
+      out.open('[').id(id);
+      if (same) out.open('[').text("a").id(id).close(']');
       else out.nothing();
       out.close(']');
     }
@@ -424,11 +470,11 @@ final class PlanWriter {
     out.key("columns").open('[');
     for (Iterator it = Scala.list(union.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
-      out.open('[').number(column.exprId().id()).text(column.dataType().catalogString()).close(']');
+      out.open('[').id(column.exprId().id()).text(column.dataType().catalogString()).close(']');
     }
     out.close(']').key("outputs").open('[');
     for (Iterator it = Scala.list(union.children()).iterator(); it.hasNext();) {
-      out.raw("[" + ids(((LogicalPlan) it.next()).output()) + "]");
+      writeIds(out, ((LogicalPlan) it.next()).output());
     }
     out.close(']');
   }
@@ -439,14 +485,18 @@ final class PlanWriter {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     String reason = whyNot(leaf, relation);
     if (reason == null) candidates++;
-    out.open('{').key("op").text("scan").key("ids").text(outputIds(leaf)).key("table");
+    String key = outputIds(leaf);
+    List locations = (List) leaves.get(key);
+    if (locations == null) leaves.put(key, locations = new ArrayList());
+    locations.add(relation.location());
+    out.open('{').key("op").text("scan").key("ids").text(writtenKey(key)).key("table");
     if (leaf.catalogTable().isDefined()) {
       out.text(((CatalogTable) leaf.catalogTable().get()).identifier().unquotedString());
     } else {
       out.nothing();
     }
     if (reason != null) out.key("reason").text(reason);
-    if (repeats && input) out.key("same").number(leaf.semanticHash());
+    if (repeats && input) out.key("same").hash(leaf.semanticHash());
     out.key("roots").open('[');
     for (Iterator it = Scala.list(relation.location().rootPaths()).iterator(); it.hasNext();) {
       out.text(it.next().toString());
@@ -459,7 +509,7 @@ final class PlanWriter {
       // Files from before the column was added hold no value of it, and Spark reads its default there: not a NULL.
       String type = column.metadata().contains("EXISTS_DEFAULT") ? "column with a default"
           : column.dataType().catalogString();
-      out.open('[').number(column.exprId().id()).text(column.name()).text(type).close(']');
+      out.open('[').id(column.exprId().id()).text(column.name()).text(type).close(']');
     }
     out.close(']').key("partitions").open('[');
     StructField[] fields = relation.partitionSchema().fields();
@@ -500,8 +550,10 @@ final class PlanWriter {
       reason = "it is made from an RDD or a checkpoint";
     }
     if (reason == null) return;
-    String about = plan.simpleString(8);
     out.key("reason").text(reason);
+    // There are ids in it, and only people want it.
+    if (written != null) return;
+    String about = plan.simpleString(8);
     out.key("about").text(about.length() > 120 ? about.substring(0, 120) + "..." : about);
   }
 }

@@ -137,12 +137,12 @@ final class PredicateWriter {
       e = (Expression) ((UnaryExpression) e).child();
     }
     if (e instanceof AttributeReference) {
-      out.open('[').text("a").number(((AttributeReference) e).exprId().id()).close(']');
+      out.open('[').text("a").id(((AttributeReference) e).exprId().id()).close(']');
       return true;
     }
     if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
     if (e instanceof Cast && ((Cast) e).child() instanceof AttributeReference && ordered((Cast) e)) {
-      out.open('[').text("cast").number(((AttributeReference) ((Cast) e).child()).exprId().id());
+      out.open('[').text("cast").id(((AttributeReference) ((Cast) e).child()).exprId().id());
       out.text(((Cast) e).dataType().catalogString()).close(']');
       return true;
     }
@@ -207,7 +207,7 @@ final class PredicateWriter {
     StringBuilder why = new StringBuilder();
     if (identify(e, identity, why)) out.text(PythonFunctions.digest(identity.toString()));
     else out.nothing();
-    out.bool(e.deterministic()).raw("[" + PlanWriter.ids(e.references().toSeq()) + "]");
+    PlanWriter.writeIds(out.bool(e.deterministic()), e.references().toSeq());
     if (why.length() > 0) out.text(why.toString());
     out.close(']');
   }

@@ -18,7 +18,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
   private final ThreadLocal last = new ThreadLocal();
   private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
-  /** The plans that Python is being asked about, by the number they were sent with. */
+  /** Of type PlanWriter: the plans that Python is being asked about, by the number they were sent with. */
   private final java.util.concurrent.ConcurrentHashMap asked = new java.util.concurrent.ConcurrentHashMap();
   private volatile boolean enabled = true;
   private volatile String problem = "";
@@ -64,17 +64,17 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
       if (previous != null && previous.get() == plan) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
-      PlanWriter writer = new PlanWriter(plan, true, true);
+      PlanWriter writer = new PlanWriter(plan, true, true, true);
       if (writer.candidates == 0) return plan;
       String number = Long.toString(worked.incrementAndGet());
       String reply;
-      asked.put(number, plan);
+      asked.put(number, writer);
       try {
         reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text(), seconds(plan));
       } finally {
         asked.remove(number);
       }
-      LogicalPlan result = replace(plan, writer, Wire.answers(reply));
+      LogicalPlan result = replace(plan, writer, Wire.answers(writer.withKeys(reply)));
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (TimedCall.Late late) {
@@ -104,10 +104,14 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String settings(LogicalPlan plan) {
     StringBuilder text = new StringBuilder();
     java.util.Map all = scala.jdk.javaapi.CollectionConverters.asJava(plan.conf().getAllConfs());
-    for (java.util.Iterator it = new java.util.TreeMap(all).entrySet().iterator(); it.hasNext();) {
+    java.util.TreeMap ours = new java.util.TreeMap();
+    for (java.util.Iterator it = all.entrySet().iterator(); it.hasNext();) {
+      Map.Entry each = (Map.Entry) it.next();
+      if (((String) each.getKey()).startsWith("spark.sidestep.")) ours.put(each.getKey(), each.getValue());
+    }
+    for (java.util.Iterator it = ours.entrySet().iterator(); it.hasNext();) {
       Map.Entry each = (Map.Entry) it.next();
       String name = (String) each.getKey();
-      if (!name.startsWith("spark.sidestep.")) continue;
       text.append(text.length() == 0 ? "" : "\t").append(name.substring(15)).append('=');
       text.append(((String) each.getValue()).replaceAll("\\s", " "));
     }
@@ -116,8 +120,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
   public String complete(String number, String scans) {
-    LogicalPlan plan = (LogicalPlan) asked.get(number);
-    return plan == null ? "" : completeIn(plan, scans);
+    PlanWriter writer = (PlanWriter) asked.get(number);
+    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans));
   }
 
   /**
@@ -127,10 +131,14 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String completeIn(LogicalPlan plan, String question) {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
+    return complete(leaves, plan.conf(), question);
+  }
+
+  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question) {
     StringBuilder reply = new StringBuilder();
     // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
     IdentityHashMap looked = new IdentityHashMap();
-    boolean byFooter = Footers.wanted(plan.conf());
+    boolean byFooter = Footers.wanted(conf);
     String[][] scans = Wire.scans(question);
     for (int i = 0; i < scans.length; i++) {
       List locations = (List) leaves.get(scans[i][0]);
@@ -163,14 +171,11 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** What the answers rest on beyond the files that they skip. */
-  private Witnesses witnesses(LogicalPlan plan, Wire.Answers answers) {
-    Witnesses witnesses = new Witnesses(Footers.wanted(plan.conf()));
-    if (answers.witnesses.isEmpty()) return witnesses;
-    HashMap leaves = new HashMap();
-    collectLeaves(plan, leaves);
+  private Witnesses witnesses(PlanWriter writer, Wire.Answers answers) {
+    Witnesses witnesses = new Witnesses(Footers.wanted(writer.conf));
     for (int i = 0; i < answers.witnesses.size(); i++) {
       String[] scan = (String[]) answers.witnesses.get(i);
-      List locations = (List) leaves.get(scan[0]);
+      List locations = (List) writer.leaves.get(scan[0]);
       FileKeys[] known = known(scan);
       for (int l = 0; locations != null && l < locations.size(); l++) {
         witnesses.add(PrunedFiles.unwrap((FileIndex) locations.get(l)), known);
@@ -203,8 +208,9 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan, PlanWriter writer, Wire.Answers answers) {
+    if (answers.byScan.isEmpty()) return plan;
     Replacement replacement =
-        new Replacement(this, writer, answers, witnesses(plan, answers), plan, python, seconds(plan));
+        new Replacement(this, writer, answers, witnesses(writer, answers), plan, python, seconds(plan));
     LogicalPlan result = replacement.of(plan);
     if (!replacement.changed) return plan;
     if (!result.resolved() || !result.outputSet().equals(plan.outputSet())) {

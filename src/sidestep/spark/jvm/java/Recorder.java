@@ -111,7 +111,7 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
       String sql = (String) text.get();
       out.key("sql").text(sql.length() > MOST_TEXT ? sql.substring(0, MOST_TEXT) + "..." : sql);
     }
-    return out.key("plan").raw(new PlanWriter(plan, true, false).text()).close('}') + "\n";
+    return out.key("plan").raw(new PlanWriter(plan, true, false, false).text()).close('}') + "\n";
   }
 
   private static long metric(FileSourceScanExec scan, String name) {
