@@ -38,6 +38,13 @@ def star(spark, tmp_path_factory):
         spark.catalog.dropTempView(name)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_chosen_later(spark):
+    """What joins induce when the query is planned, and nothing else."""
+    with settings(spark, spark__sidestep__selectors="false"):
+        yield
+
+
 GREEN = names([2, 3, 4])
 LINKS = [f"l{number}" for number in range(5)]
 QUERIES = {

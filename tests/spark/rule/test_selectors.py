@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 import sidestep
 from sidestep.spark.rule.metrics import ScanMetrics
 from tests.spark.laidout import lay_out
-from tests.spark.tables import data_files, rows_of, settings, switched_off, with_only, write_file
+from tests.spark.tables import data_files, rows_of, set_age, settings, switched_off, with_only, write_file
 
 FILES, ROWS = 8, 100
 DAY = datetime.date(2024, 1, 1)
@@ -284,7 +284,7 @@ def test_a_file_that_changes_after_planning_is_read(spark, planning, tmp_path):
     spark.read.parquet(str(tmp_path / "live")).createOrReplaceTempView("live")
     frame = spark.sql("SELECT live.k FROM live JOIN dim USING (k) WHERE y = 0 AND g = 4 AND dim.k < 10")
     frame._jdf.queryExecution().executedPlan()
-    write_file(tmp_path / "live" / "f3.parquet", {"k": [4, 4, 4]})
+    set_age(write_file(tmp_path / "live" / "f3.parquet", {"k": [4, 4, 4]}), -5)
     assert len([row for row in frame.collect() if row.k == 4]) == 4
     spark.catalog.dropTempView("live")
 

@@ -6,6 +6,7 @@ import datetime
 import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ WORLDS, QUERIES = 3, 14
 START = datetime.date(2024, 2, 27)
 
 
-def rows(random: Random, low: int, count: int) -> dict[str, list[object]]:
+def rows(random: Random, low: int, count: int) -> dict[str, list[Any]]:
     numbers = [low + random.randrange(8) for _ in range(count)]
     some = [None if random.random() < 0.1 else number for number in numbers]
     return {
