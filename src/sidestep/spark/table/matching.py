@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from sidestep.errors import SidestepError
 from sidestep.predicate import And, Predicate, normalize
 from sidestep.predicate.columns import columns_of
+from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import refuse_clock_words
 from sidestep.spark.organize.featurize import read_back
 from sidestep.spark.relation import every_row
@@ -33,7 +34,7 @@ def check_condition(spark: SparkSession, state: TableState, where: str, rows: Da
         raise SidestepError("The condition is empty. To take every row, say so: where='true'.")
     try:
         if rows is None:
-            columns = every_row(spark, state.only(())).select(*state.schema.names)
+            columns = every_row(spark, state.only(())).select(*map(name_text, state.schema.names))
             analyzed = columns.select(f.coalesce(f.expr(where), f.lit(False)))
         else:  # a predicate with a subquery is one only in a filter
             analyzed = rows.where(where)

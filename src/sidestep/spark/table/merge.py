@@ -23,19 +23,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from sidestep.errors import SidestepError, TableNotFound
+from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.render import counted
 from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import every_row, read, resolve
+from sidestep.spark.relation import every_row, read
 from sidestep.spark.table.changes import ACTION, MOST_BROADCAST, apply_changes, changes_of, keep, new_name
 from sidestep.spark.table.matching import PATH, by_spelling, check_condition
 from sidestep.spark.table.replace import POSITION, assigned_values, with_position
@@ -175,19 +175,13 @@ def _run(spark: SparkSession, merge: Merge, watch: Watch, operation: str) -> Mer
 def _source_rows(spark: SparkSession, source: Rows) -> DataFrame:
     if isinstance(source, DataFrame):
         return source
-    try:
-        return read(spark, source)
-    except TableNotFound:
-        text = os.fspath(source)
-        if "/" in text:
-            raise
+    text = os.fspath(source)
+    if "/" not in text and spark.catalog.tableExists(text):
         try:
-            resolve(spark, text)
             return spark.table(text)
-        except (AnalysisException, TableNotFound):
-            if spark.catalog.tableExists(text):
-                return spark.table(text)
-            raise
+        except PySparkException:  # a Delta table: Spark alone cannot read it
+            return read(spark, text)
+    return read(spark, text)
 
 
 def _schema(root: Location) -> StructType:

@@ -15,6 +15,7 @@ with the query's own conditions, as those of any other query. A file that is not
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from sidestep.predicate import Predicate
+from sidestep.predicate import IsNull, Not, Predicate
+from sidestep.predicate.text import sql
 from sidestep.prune import scan_filters
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
@@ -37,6 +39,8 @@ MOST_VALUES = 10_000
 """Values of one column that are looked up one by one; more become ranges."""
 RANGES = 256
 """Ranges that many values become: about equally many in each."""
+LONGEST = 200
+"""Characters of a condition in a report."""
 _OFF = (
     # A copy of the table that Spark makes to filter the other side by would be read whole.
     "spark.sql.optimizer.runtime.bloomFilter.enabled",
@@ -86,7 +90,7 @@ def narrow(spark: SparkSession, state: TableState, target: DataFrame, query: Dat
     keyed = _conditions(bridge, spark, plan.needed())
     if meaning is None or keyed is None:
         return Narrowed(query.limit(0), (), (*reasons, "nothing can meet that"))
-    reasons = tuple(dict.fromkeys([*(str(one) for one in meaning), *reasons]))
+    reasons = tuple(dict.fromkeys([*_texts(meaning), *reasons]))
     files = files_kept(state, (*meaning, *keyed))
     some = every_row(spark, state.only(files))._jdf.queryExecution().analyzed()
     try:
@@ -94,6 +98,14 @@ def narrow(spark: SparkSession, state: TableState, target: DataFrame, query: Dat
     except AnalysisException as problem:
         said = str(problem).partition("\n")[0]
         return Narrowed(query, everything, (f"Spark cannot take up its own plan again ({said})",))
+
+
+def _texts(conditions: tuple[Predicate, ...]) -> Iterator[str]:
+    """Conditions for people, without IS NOT NULL, which every comparison brings along."""
+    for one in conditions:
+        if not (isinstance(one, Not) and isinstance(one.child, IsNull)):
+            text = sql(one)
+            yield text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _conditions(bridge: Bridge, spark: SparkSession, plan: Any) -> tuple[Predicate, ...] | None:
