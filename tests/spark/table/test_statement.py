@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 
 import sidestep
@@ -114,7 +115,7 @@ def test_other_statements_are_sparks_own(spark, root):
     answer = run(spark, "SELECT count(*) AS n FROM batch")
     assert isinstance(answer, DataFrame)
     assert answer.collect()[0].n == 12
-    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+    with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
         run(spark, "MERGE INTO nothing at all")
 
 
@@ -152,6 +153,7 @@ def test_bad_statements_are_sentences(spark, root, statement, said):
         "a BETWEEN (1 + 2) AND (3)",
         "EXISTS (SELECT 1 FROM s WHERE s.a = t.a)",
         "NOT (a = 1)",
+        "NOT EXISTS (SELECT 1 FROM s) AND (NOT (EXISTS (SELECT 2)) OR a IN (1))",
         "CASE WHEN a THEN b ELSE c END",
         "(a = 1) = (b = 2)",
         "a[1] = m['k']",
@@ -168,11 +170,11 @@ def test_bad_statements_are_sentences(spark, root, statement, said):
 def test_conditions_are_found_in_the_text(spark, condition):
     bridge = Bridge(spark)
     for text in (
-        f"DELETE FROM t WHERE {condition}",
-        f"DELETE FROM t\n WHERE ( {condition} ) ",
+        f"DELETE FROM t AS t WHERE {condition}",
+        f"DELETE FROM t AS t\n WHERE ( {condition} ) ",
         f"MERGE INTO t USING s ON {condition} WHEN MATCHED AND ({condition}) THEN DELETE",
     ):
-        parts = bridge.new("StatementReader", spark._jsparkSession, text).read()
+        parts = bridge.new("StatementReader").read(spark._jsparkSession, text)
         assert '":false,"clauses' not in parts.replace('"evolves":false,', "")
         assert '"where":false' not in parts
         assert '"condition":false' not in parts

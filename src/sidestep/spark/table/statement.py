@@ -44,8 +44,8 @@ def sql(
     MERGE takes its rows from, which may also be a view or a query. What changes a table returns a report, any other
     statement the DataFrame that ``spark.sql`` returns.
     """
-    reader = Bridge(spark).new("StatementReader", spark._jsparkSession, statement)
-    text = reader.read()
+    reader = Bridge(spark).new("StatementReader")
+    text = reader.read(spark._jsparkSession, statement)
     if text is None:
         return spark.sql(statement)
     parts = json.loads(str(text))

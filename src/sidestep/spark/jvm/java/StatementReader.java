@@ -13,21 +13,23 @@ import org.apache.spark.sql.classic.SparkSession;
  * of the statement that parses to the very expression that the statement has there.
  */
 public final class StatementReader {
-  private final SparkSession session;
-  private final String sql;
-  private final LogicalPlan plan;
-  private final LogicalPlan whole;
+  /** How many words or signs on either side of what the parser notes an expression may begin or end. */
+  private static final int WIDER = 6;
+
+  private SparkSession session;
+  private String sql;
+  private LogicalPlan plan;
+  private LogicalPlan whole;
   private final Json out = new Json();
 
-  public StatementReader(SparkSession session, String sql) throws Exception {
+  public StatementReader() {}
+
+  /** The statement as JSON, or null if it is another kind of statement. */
+  public String read(SparkSession session, String sql) throws Exception {
     this.session = session;
     this.sql = sql;
     whole = session.sessionState().sqlParser().parsePlan(sql);
     plan = whole instanceof UnresolvedWith ? ((UnresolvedWith) whole).child() : whole;
-  }
-
-  /** The statement as JSON, or null if it is another kind of statement. */
-  public String read() {
     out.open('{');
     if (plan instanceof MergeIntoTable) {
       MergeIntoTable merge = (MergeIntoTable) plan;
@@ -134,24 +136,17 @@ public final class StatementReader {
   private void piece(Expression e) {
     int[] span = new int[] {Integer.MAX_VALUE, -1};
     widen(e, span);
-    for (int attempt = 0; attempt < 100 && span[1] >= 0; attempt++) {
-      if (isThe(e, sql.substring(span[0], span[1] + 1))) {
-        out.text(sql.substring(span[0], span[1] + 1));
-        return;
+    int start = span[0];
+    for (int left = 0; left <= WIDER && span[1] >= 0 && start >= 0; left++) {
+      int end = span[1];
+      for (int right = 0; right <= WIDER && end >= 0; right++) {
+        if (isThe(e, sql.substring(start, end + 1))) {
+          out.text(sql.substring(start, end + 1));
+          return;
+        }
+        end = closing(end);
       }
-      int before = span[0] - 1;
-      while (before >= 0 && Character.isWhitespace(sql.charAt(before))) before--;
-      int after = span[1] + 1;
-      while (after < sql.length() && Character.isWhitespace(sql.charAt(after))) after++;
-      boolean opens = before >= 0 && sql.charAt(before) == '(';
-      boolean closes = after < sql.length() && sql.charAt(after) == ')';
-      int open = balance(sql.substring(span[0], span[1] + 1));
-      if (opens && open < 0) span[0] = before;
-      else if (closes && open > 0) span[1] = after;
-      else if (opens && closes) {
-        span[0] = before;
-        span[1] = after;
-      } else break;
+      start = before(start);
     }
     // DELETE without a condition has TRUE for one, which stands nowhere.
     if (e instanceof Literal && ((Literal) e).dataType() instanceof org.apache.spark.sql.types.BooleanType) {
@@ -161,14 +156,24 @@ public final class StatementReader {
     out.bool(false);
   }
 
-  private static int balance(String text) {
-    int open = 0;
-    for (int i = 0; i < text.length(); i++) open += text.charAt(i) == '(' ? 1 : text.charAt(i) == ')' ? -1 : 0;
-    return open;
+  /** Where the word or sign before this place begins, or -1. */
+  private int before(int start) {
+    int at = start - 1;
+    while (at >= 0 && Character.isWhitespace(sql.charAt(at))) at--;
+    while (at > 0 && Character.isLetter(sql.charAt(at)) && Character.isLetter(sql.charAt(at - 1))) at--;
+    return at;
+  }
+
+  /** Where the parenthesis is that closes next after this place, or -1 if something else comes first. */
+  private int closing(int end) {
+    int at = end + 1;
+    while (at < sql.length() && Character.isWhitespace(sql.charAt(at))) at++;
+    return at < sql.length() && sql.charAt(at) == ')' ? at : -1;
   }
 
   private static void widen(Expression e, int[] span) {
-    Origin origin = e.origin();
+    // Of EXISTS the parser notes where what it is part of stands.
+    Origin origin = e instanceof Exists ? ((Exists) e).plan().origin() : e.origin();
     if (origin.startIndex().isDefined() && origin.stopIndex().isDefined()) {
       span[0] = Math.min(span[0], ((Integer) origin.startIndex().get()).intValue());
       span[1] = Math.max(span[1], ((Integer) origin.stopIndex().get()).intValue());

@@ -147,9 +147,9 @@ public final class TargetPlan {
     if (node instanceof Join) {
       Join join = (Join) node;
       boolean left = count(join.left()) > 0;
-      String type = join.joinType().sql();
       boolean inner = join.joinType() instanceof InnerLike;
       boolean existence = join.joinType() instanceof ExistenceJoin;
+      String type = existence ? "" : join.joinType().sql();
       boolean holds = inner || type.equals("LEFT SEMI")
           || (left ? type.equals("RIGHT OUTER") : type.equals("LEFT ANTI") || type.equals("LEFT OUTER") || existence);
       boolean above = inner
