@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -374,3 +376,19 @@ def test_deletes_and_updates_from_a_source(spark, sorted_table):
     assert (report.operation, report.rows, report.bytes_removed) == ("update", 2, report.bytes_looked_at)
     assert DeltaTable(str(sorted_table)).history(1)[0]["operation"] == "UPDATE"
     assert report.to_dict()["rows_rewritten_per_row"] == 50
+
+
+def test_the_examples_of_the_docs_run(spark, tmp_path):
+    page = Path(__file__).parents[3].joinpath("docs", "dml.md").read_text(encoding="utf-8")
+    sales = tmp_path / "sales"
+    write_deltalake(str(sales), pa.table({"id": [1, 2, 3], "price": [1.0, 2.0, 3.0], "customer": [7, 8, 9]}))
+    batch = spark.createDataFrame([(1, 5.0, 7), (2, 0.0, 8), (4, 4.0, 6)], "id bigint, price double, customer bigint")
+    batch.createOrReplaceTempView("batch")
+    spark.createDataFrame([(6,)], "id bigint").createOrReplaceTempView("forgotten")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    names = {"spark": spark, "batch": batch, "sidestep": sidestep}
+    for block in blocks:
+        exec(block.replace("/data/sales", str(sales)), names)
+    rows = DeltaTable(str(sales)).to_pyarrow_table().sort_by("id").to_pylist()
+    assert [(row["id"], row["price"], row["customer"]) for row in rows] == [(1, 5.0, 7), (3, 3.0, 9)]
