@@ -30,6 +30,7 @@ CONDITIONS = [
     "id NOT IN (SELECT id FROM o)",
     "(id, color) IN (SELECT id, color FROM o)",
     "EXISTS (SELECT 1 FROM o WHERE o.id = target.id AND o.color = 'red')",
+    "NOT EXISTS (SELECT 1 FROM o WHERE o.id = target.id)",
     "NOT EXISTS (SELECT 1 FROM o WHERE o.id = target.id OR o.month > target.month)",
     "EXISTS (SELECT 1 FROM o WHERE o.id < 3) AND id > 30",
     "price > (SELECT avg(price) FROM o)",
