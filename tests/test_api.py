@@ -25,6 +25,8 @@ PUBLIC = [
     "LayoutChoice",
     "LoadReport",
     "LogAnalysis",
+    "Merge",
+    "MergeReport",
     "Metrics",
     "OptimizeReport",
     "Progress",
@@ -52,10 +54,12 @@ PUBLIC = [
     "explain",
     "index",
     "load",
+    "merge",
     "metrics",
     "optimize",
     "read",
     "record",
+    "sql",
     "stable",
     "status",
     "update",
@@ -71,7 +75,7 @@ PARAMETERS = {
         "spark", "log", "tables", "num_features", "threshold", "dates", "negations", "dialect", "miner", "progress",
     ],
     "append": ["spark", "table", "rows", "synopses", *WRITE],
-    "delete": ["spark", "table", "where", *WRITE],
+    "delete": ["spark", "table", "where", "source", *WRITE],
     "disable": ["spark"],
     "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds"],
     "explain": ["query", "spark"],
@@ -83,13 +87,15 @@ PARAMETERS = {
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
         "order", "unit_rows", "file_bytes", "synopses", "budget", *WRITE,
     ],
+    "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],
     "optimize": ["spark", "table", "features", "by", "where", "all", "enough", "synopses", *WRITE],
     "read": ["spark", "table", "version"],
     "record": ["spark", "path"],
+    "sql": ["spark", "statement", "tables", *WRITE],
     "stable": ["function", "version"],
     "status": ["spark", "table", "index_dir"],
-    "update": ["spark", "table", "set", "where", *WRITE],
+    "update": ["spark", "table", "set", "where", "source", *WRITE],
     "vacuum": ["table", "hours", "dry_run", "force", "index_dir"],
 }  # fmt: skip
 
@@ -124,7 +130,8 @@ def test_parameters_of_one_name_have_one_type():
         for parameter in PARAMETERS[name]:
             kinds[parameter].setdefault(_without_none(hints[parameter]), []).append(name)
     differ = {parameter: found for parameter, found in kinds.items() if len(found) > 1}
-    assert differ.keys() <= {"version"}, f"a table has a version, and a function another: {differ}"
+    # A table has a version, and a function another; a table that is laid out has files, and a merge takes any rows.
+    assert differ.keys() <= {"version", "source"}, differ
 
 
 def _without_none(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -108,3 +109,21 @@ def test_a_log_in_another_dialect_that_names_other_tables(source, tmp_path):
     assert "could not be used" not in run(
         "index", "shop", *tables, "--log", log, "--dialect", "tsql", "--index-dir", tmp_path
     )
+
+
+def test_a_merge_as_sql_and_a_delete_by_another_table(laid_out, tmp_path):
+    table = shutil.copytree(laid_out, tmp_path / "table")
+    batch = tmp_path / "batch"
+    batch.mkdir()
+    ids = [5, 6, 9_000]
+    rows = {"id": ids, "kind": ["new"] * 3, "price": [1] * 3, "month": [one % 4 for one in ids]}
+    pq.write_table(pa.table(rows), batch / "0.parquet")
+    merge = "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    data = json.loads(run("sql", merge, "-t", f"t={table}", "-t", f"s={batch}", "--json"))
+    assert (data["rows_updated"], data["rows_inserted"]) == (2, 1)
+    assert data["bytes_read"] == data["bytes_looked_at"] + data["bytes_rewritten"]
+    where = "id IN (SELECT id FROM s)"
+    text = run("delete", table, "--where", where, "-t", f"s={batch}")
+    assert "3 rows deleted" in text
+    assert "1,998" in run("sql", "SELECT count(*) AS n FROM t", "-t", f"t={table}").replace("1998", "1,998")
+    assert "rows changed" in run("sql", "UPDATE t SET price = 0 WHERE t.id < 3", "-t", f"t={table}")

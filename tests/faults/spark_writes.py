@@ -99,6 +99,7 @@ def spark_writes(spark: SparkSession, source: Path) -> tuple[Write, ...]:
         Write("append", once("laid out", laid_out), lambda root: _append(spark, root)),
         Write("delete", once("laid out", laid_out), lambda root: _delete(spark, root), merges=True),
         Write("update", once("laid out", laid_out), lambda root: _update(spark, root)),
+        Write("merge", once("laid out", laid_out), lambda root: _merge(spark, root)),
         Write("optimize", once("partly foreign", partly_foreign), lambda root: _optimize(spark, root), merges=True),
         Write("index", once("partly foreign", partly_foreign), index),
         Write("vacuum", once("littered", littered), lambda root: _vacuum(root)),
@@ -119,6 +120,12 @@ def _delete(spark: SparkSession, root: Path) -> None:
 
 def _update(spark: SparkSession, root: Path) -> None:
     sidestep.update(spark, str(root), {"v": "99"}, "x % 2 = 0")
+
+
+def _merge(spark: SparkSession, root: Path) -> None:
+    """Some of the rows are there, some are not, and some that are there go."""
+    merge = sidestep.merge(spark, str(root), frame(spark, 25, 10), "target.x = source.x")
+    merge.when_matched_delete("source.x % 2 = 0").when_matched_update({"v": "99"}).when_not_matched_insert().run()
 
 
 def _optimize(spark: SparkSession, root: Path) -> None:

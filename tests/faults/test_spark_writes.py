@@ -15,7 +15,7 @@ from tests.faults.writes import ARROW
 from tests.spark.tables import switched_off
 
 pytestmark = pytest.mark.spark
-NAMES = ("load into a new table", "load in place", "append", "delete", "update", "optimize", "index", "vacuum")
+NAMES = ("load into a new table", "load in place", "append", "delete", "update", "merge", "optimize", "index", "vacuum")
 TRIED = 4
 """Points of each write; ``make faults`` tries all."""
 

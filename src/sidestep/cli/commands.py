@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 from rich.text import Text
 
 import sidestep
@@ -31,9 +31,19 @@ from sidestep.cli.options import (
     others,
     pairs,
     recipe_text,
+    register,
     session_for,
 )
-from sidestep.cli.show import console, print_json, print_rows, print_status, reads_table, scans_read, status_data
+from sidestep.cli.show import (
+    console,
+    print_json,
+    print_report,
+    print_rows,
+    print_status,
+    reads_table,
+    scans_read,
+    status_data,
+)
 
 
 def _version(wanted: bool) -> None:
@@ -139,7 +149,7 @@ def explain(
     """Show what a query would skip, and why it would not skip more, without running it."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
-        _register(spark, named)
+        register(spark, named)
         explanation = sidestep.explain(sql, spark)
         if json:
             print_json(explanation.to_dict())
@@ -159,15 +169,18 @@ def run_sql(
     json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a query; print its rows, and what was read for them."""
+    """Run a query; print its rows, and what was read for them. MERGE, DELETE and UPDATE change Delta tables."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark:
         if not off:
             sidestep.enable(spark, index_dir=index_dir)
-        _register(spark, named)
+        register(spark, named)
         with query_progress(spark):
             start = time.perf_counter()
-            df = spark.sql(sql)
+            df = spark.sql(sql) if off else sidestep.sql(spark, sql, tables=named, index_dir=index_dir)
+            if not isinstance(df, DataFrame):
+                print_report(df, json)
+                return
             # Rows come as Arrow: one job, all partitions at once, and no Python object per value that is not printed.
             result = df.toArrow()
             seconds = time.perf_counter() - start
@@ -243,8 +256,3 @@ def analyze(
         console().print(analysis)
         for path in written:
             console().print(Text(f"Wrote {path}", "bold"))
-
-
-def _register(spark: SparkSession, tables: dict[str, str]) -> None:
-    for name, path in tables.items():
-        sidestep.read(spark, path).createOrReplaceTempView(name)

@@ -77,6 +77,12 @@ def others(tables: dict[str, str], table: str) -> dict[str, str]:
     return {name: path for name, path in tables.items() if name != table}
 
 
+def register(spark: SparkSession, tables: dict[str, str]) -> None:
+    """Make tables known to SQL by their names."""
+    for name, path in tables.items():
+        sidestep.read(spark, path).createOrReplaceTempView(name)
+
+
 def pairs(option: str, values: list[str] | None) -> dict[str, str]:
     """The values of a repeatable ``NAME=VALUE`` option."""
     named = {}

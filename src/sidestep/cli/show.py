@@ -33,6 +33,19 @@ def print_json(data: Any) -> None:
     print(json.dumps(_json_ready(data), indent=2, ensure_ascii=False))
 
 
+Report = (
+    sidestep.LoadReport | sidestep.WriteReport | sidestep.MergeReport | sidestep.OptimizeReport | sidestep.VacuumReport
+)
+
+
+def print_report(report: Report, json: bool) -> None:
+    """What a command that writes did, for people or programs."""
+    if json:
+        print_json(report.to_dict())
+    else:
+        console().print(Text(str(report)))
+
+
 def _json_ready(value: Any) -> Any:
     """
     >>> _json_ready({"a": (1, float("nan"), None), "b": Decimal("1.50")})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 import sidestep
 from sidestep.cli.messages import plain_messages, progress
@@ -26,9 +25,10 @@ from sidestep.cli.options import (
     others,
     pairs,
     recipe_text,
+    register,
     session_for,
 )
-from sidestep.cli.show import console, print_json
+from sidestep.cli.show import console, print_json, print_report
 
 By = Annotated[
     str | None,
@@ -38,7 +38,9 @@ NumFeatures = Annotated[
     int | None, typer.Option(min=1, help="How many features; by default what would have served later queries best.")
 ]
 MinSize = Annotated[int | None, typer.Option(min=1, help="The least number of rows in a block.")]
-Where = Annotated[str, typer.Option(help="The condition, in Spark SQL.")]
+Where = Annotated[
+    str, typer.Option(help="The condition, in Spark SQL; in subqueries, the table is target, others are by --table.")
+]
 
 
 @app.command()
@@ -139,7 +141,7 @@ def load(
             index_dir=index_dir,
             progress=show,
         )
-    _print_report(report, json)
+    print_report(report, json)
 
 
 @app.command()
@@ -165,7 +167,7 @@ def append(
             index_dir=index_dir,
             progress=show,
         )
-    _print_report(report, json)
+    print_report(report, json)
 
 
 @app.command()
@@ -182,8 +184,9 @@ def delete(
     """Delete the rows for which a condition is true, rewriting only the files that hold some."""
     named = pairs("--table", tables)
     with session_for(master, conf, verbose) as spark, progress("Deleting rows") as show:
+        register(spark, others(named, table))
         report = sidestep.delete(spark, named.get(table, table), where, index_dir=index_dir, progress=show)
-    _print_report(report, json)
+    print_report(report, json)
 
 
 @app.command()
@@ -203,8 +206,9 @@ def update(
     """Change the rows for which a condition is true, rewriting only the files that hold some."""
     named, values = pairs("--table", tables), pairs("--set", assignments)
     with session_for(master, conf, verbose) as spark, progress("Changing rows") as show:
+        register(spark, others(named, table))
         report = sidestep.update(spark, named.get(table, table), values, where, index_dir=index_dir, progress=show)
-    _print_report(report, json)
+    print_report(report, json)
 
 
 @app.command()
@@ -238,7 +242,7 @@ def optimize(
             index_dir=index_dir,
             progress=show,
         )
-    _print_report(report, json)
+    print_report(report, json)
 
 
 @app.command()
@@ -256,16 +260,7 @@ def vacuum(
     path = pairs("--table", tables).get(table, table)
     with plain_messages(verbose):
         report = sidestep.vacuum(path, hours=hours, dry_run=dry_run, force=force, index_dir=index_dir)
-    _print_report(report, json)
-
-
-def _print_report(
-    report: sidestep.LoadReport | sidestep.WriteReport | sidestep.OptimizeReport | sidestep.VacuumReport, json: bool
-) -> None:
-    if json:
-        print_json(report.to_dict())
-    else:
-        console().print(Text(str(report)))
+    print_report(report, json)
 
 
 def _name_and_path(table: str) -> tuple[str | None, str]:

@@ -13,15 +13,19 @@ from sidestep.spark.rule.session import Enabled, disable, enable
 from sidestep.spark.table.append import append
 from sidestep.spark.table.index import index, status
 from sidestep.spark.table.load import load
+from sidestep.spark.table.merge import Merge, merge
 from sidestep.spark.table.optimize import OptimizeReport, optimize
-from sidestep.spark.table.reports import LoadReport, WriteReport
+from sidestep.spark.table.reports import LoadReport, MergeReport, WriteReport
 from sidestep.spark.table.rewrite import delete, update
+from sidestep.spark.table.statement import sql
 from sidestep.spark.udf.identity import stable
 
 __all__ = [
     "Enabled",
     "LoadReport",
     "LogAnalysis",
+    "Merge",
+    "MergeReport",
     "Metrics",
     "OptimizeReport",
     "Progress",
@@ -39,10 +43,12 @@ __all__ = [
     "explain",
     "index",
     "load",
+    "merge",
     "metrics",
     "optimize",
     "read",
     "record",
+    "sql",
     "stable",
     "status",
     "update",

@@ -18,7 +18,7 @@ or that its author has declared stable.
 **Texts of the user's own** (what to delete, what to set) may call what the user may call. They are evaluated more than
 once, though: to find the files, and to write them anew. So :func:`settle` gives them one answer: functions of the
 current time become the constants that they are at this moment, and subqueries, whose tables may change between two
-evaluations, are refused.
+evaluations, are refused unless the caller sees to it that there is one evaluation.
 """
 
 from __future__ import annotations
@@ -226,10 +226,19 @@ def _refused(what: str, text: str, reason: str) -> SidestepError:
     )
 
 
-def settle(spark: SparkSession, texts: Sequence[str], schema: StructType) -> list[str]:
+def has_subquery(spark: SparkSession, text: str) -> bool:
+    """Whether a text of the user's reads other tables; False if it cannot be parsed."""
+    try:
+        return any(node.kind in _SUBQUERIES for node in _parsed(spark, text))
+    except ParseException:
+        return False
+
+
+def settle(spark: SparkSession, texts: Sequence[str], schema: StructType, *, subqueries: bool = False) -> list[str]:
     """The texts of one statement of the user's with one answer, however often they are evaluated.
 
-    What stands for the current time becomes a constant, the same moment in all of them. A subquery is refused.
+    What stands for the current time becomes a constant, the same moment in all of them; within a subquery it is left,
+    as is the subquery where ``subqueries`` says that each text is evaluated once. Else a subquery is refused.
     """
     columns = {name.lower() for name in schema.names}
     spans: list[list[tuple[int, int]]] = []
@@ -240,7 +249,7 @@ def settle(spark: SparkSession, texts: Sequence[str], schema: StructType) -> lis
             spans.append([])  # whoever evaluates it says what is wrong
             continue
         for node in nodes:
-            _refuse_changeable(node, text)
+            _refuse_changeable(node, text, subqueries)
         places = [(node.start, node.stop + 1) for node in nodes if node.is_moment(columns)]
         if not all(any(name in text[start:stop].lower() for name in _MOMENTS) for start, stop in places):
             raise SidestepError(
@@ -252,11 +261,12 @@ def settle(spark: SparkSession, texts: Sequence[str], schema: StructType) -> lis
     return [_replaced(text, places, values) for text, places in zip(texts, spans, strict=True)]
 
 
-def _refuse_changeable(node: _Node, text: str) -> None:
-    if node.kind in _SUBQUERIES:
+def _refuse_changeable(node: _Node, text: str, subqueries: bool) -> None:
+    if node.kind in _SUBQUERIES and not subqueries:
         raise SidestepError(
             f"{text!r} has a subquery: it would be evaluated more than once, and what it reads may change in between. "
-            "Run it first, and put its result into the condition: as a constant, or as a list, x IN (1, 2, 3)."
+            "Run it first, and put its result into the text, as a constant or a list (x IN (1, 2, 3)); in a MERGE, "
+            "join it to the source."
         )
     if node.is_clock_literal(text):
         written = text[node.start : node.stop + 1]

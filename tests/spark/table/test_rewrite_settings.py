@@ -16,7 +16,7 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 import sidestep
 from sidestep.errors import SidestepError
 from sidestep.spark.organize.write import write_on_spark
-from sidestep.spark.table import rewrite
+from sidestep.spark.table import replace
 from sidestep.spark.table.append import append
 from sidestep.spark.table.load import load
 from sidestep.spark.table.optimize import optimize
@@ -58,6 +58,8 @@ def jobs(root: Path):
     return {
         "delete": lambda spark: delete(spark, str(root), "k = 5"),
         "update": lambda spark: update(spark, str(root), {"v": "1"}, "k = 5"),
+        "delete by a subquery": lambda spark: delete(spark, str(root), "k IN (SELECT 5)"),
+        "merge": lambda spark: merge_one(spark, root),
         "optimize": lambda spark: optimize(spark, str(root), all=True),
         "load in place": lambda spark: load(spark, str(root), min_size=50),
         "load": lambda spark: load(spark, str(root), beside, min_size=50),
@@ -65,6 +67,12 @@ def jobs(root: Path):
         "append a table": lambda spark: append(spark, empty(root.parent / "new"), str(root)),
         "append a folder": lambda spark: append(spark, empty(root.parent / "new"), folder_of(root)),
     }
+
+
+def merge_one(spark, root: Path):
+    batch = spark.createDataFrame([(5, 1), (9999, 1)], "k bigint, v bigint")
+    merge = sidestep.merge(spark, str(root), batch, "target.k = source.k")
+    return merge.when_matched_update().when_not_matched_insert().run()
 
 
 NAMES = tuple(jobs(Path("t")))
@@ -116,10 +124,10 @@ def test_rows_that_get_lost_on_the_way_are_not_committed(spark, tmp_path, monkey
     def lose_rows(rows, *arguments, **options):
         return write_on_spark(rows.where("k <> 17"), *arguments, **options)
 
-    monkeypatch.setattr(rewrite, "write_on_spark", lose_rows)
-    for change in (lambda: delete(spark, str(root), "k = 5"), lambda: update(spark, str(root), {"v": "1"}, "k = 5")):
+    monkeypatch.setattr(replace, "write_on_spark", lose_rows)
+    for name in ("delete", "update", "delete by a subquery", "merge"):
         with pytest.raises(SidestepError, match=r"hold 300 rows by their footers.*Nothing was committed"):
-            change()
+            jobs(root)[name](spark)
         assert read_snapshot(root) == before
         assert data_files(root) == files
     monkeypatch.undo()

@@ -251,6 +251,56 @@ def test_a_writer_that_comes_between_check_and_commit_is_seen(root: Path, monkey
     assert not others
 
 
+def insert(root: Path, version: int, *values: int, operation: str = "MERGE", depends: bool = True) -> int:
+    """Add rows, by default because they were not there."""
+    schema = read_snapshot(root).schema
+    assert schema is not None
+    return commit(
+        locate(root),
+        add=[new_file(root, *values)],
+        read_version=version,
+        schema=schema,
+        operation=operation,
+        data_change=True,
+        depends=depends,
+    )
+
+
+@pytest.mark.usefixtures("way")
+def test_rows_that_depend_on_others_meet_only_blind_appends(root: Path) -> None:
+    write_deltalake(str(root), longs(30), mode="append")
+    insert(root, 2, 31, operation="WRITE", depends=False)
+    snapshot = read_snapshot(root)
+    replace(root, snapshot, snapshot.files[:2])
+    assert insert(root, 2, 40) == 6, "appends, and the same rows in other files, are not in the way"
+    with pytest.raises(Conflict, match="in version 6"):
+        insert(root, 2, 40)
+    assert rows(root) == sorted([*ALL, 30, 31, 40])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda table: table.delete("x = 10"),
+        lambda table: table.update(updates={"x": "5"}, predicate="x = 10"),
+        lambda table: write_deltalake(table, longs(1), mode="overwrite"),
+    ],
+)
+def test_rows_that_depend_on_others_conflict_with_changes(root: Path, other: Callable[[DeltaTable], object]) -> None:
+    other(DeltaTable(str(root)))
+    with pytest.raises(Conflict):
+        insert(root, 2, 40)
+    assert insert(root, 3, 40) == 4
+
+
+def test_a_version_that_is_no_longer_there_may_have_been_anything(root: Path) -> None:
+    write_deltalake(str(root), longs(30), mode="append")
+    DeltaTable(str(root)).create_checkpoint()
+    (root / "_delta_log" / f"{3:020d}.json").unlink()
+    with pytest.raises(Conflict):
+        insert(root, 2, 40)
+
+
 def test_a_table_put_in_the_place_of_another_is_a_conflict(root: Path, tmp_path: Path) -> None:
     snapshot = read_snapshot(root)
     root.rename(tmp_path / "old")

@@ -1,1 +1,1 @@
-"""Jobs that write: index, load, append, delete, update, optimize, and the state that each begins and ends with."""
+"""Jobs that write: index, load, append, delete, update, merge, optimize; and the state that each begins with."""

@@ -57,7 +57,7 @@ def append(
     state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
     matched = match_columns(given, state.schema, root.uri)
     with watch.stage("write"):
-        written = write_on_spark(_prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
+        written = write_on_spark(prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
     version = state.snapshot.version
     if not written:
         check_rows(state, source, written)
@@ -74,7 +74,7 @@ def _read(spark: SparkSession, path: str | os.PathLike[str]) -> tuple[DataFrame,
     return without_block_ids(rows, source), source
 
 
-def _prepare_rows(rows: DataFrame, state: TableState) -> DataFrame:
+def prepare_rows(rows: DataFrame, state: TableState) -> DataFrame:
     """The rows as the writer wants them: with feature vectors and the texts of partitions, by which they are sorted."""
     texts = with_partition_texts(with_words(rows, state.checked), state.target)
     if state.target.partition_columns:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from sidestep.errors import SidestepError
 from sidestep.predicate import And, Predicate, normalize
 from sidestep.predicate.columns import columns_of
+from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import refuse_clock_words
 from sidestep.spark.organize.featurize import read_back
 from sidestep.spark.relation import every_row
@@ -24,16 +25,19 @@ from sidestep.synopsis import kept_blocks
 PATH = f"{RESERVED}path"
 
 
-def check_condition(spark: SparkSession, state: TableState, where: str) -> None:
-    """Refuse what is no condition on one row of the table, or has more than one answer.
+def check_condition(spark: SparkSession, state: TableState, where: str, rows: DataFrame | None = None) -> None:
+    """Refuse what is no condition on one row of the table (or one of ``rows``), or has more than one answer.
 
     Subqueries, and what reads the clock, are for :func:`sidestep.spark.expressions.settle` before.
     """
     if not where.strip():
         raise SidestepError("The condition is empty. To take every row, say so: where='true'.")
-    rows = every_row(spark, state.only(())).select(*state.schema.names)
     try:
-        analyzed = rows.select(f.coalesce(f.expr(where), f.lit(False)))
+        if rows is None:
+            columns = every_row(spark, state.only(())).select(*map(name_text, state.schema.names))
+            analyzed = columns.select(f.coalesce(f.expr(where), f.lit(False)))
+        else:  # a predicate with a subquery is one only in a filter
+            analyzed = rows.where(where)
         plan = analyzed._jdf.queryExecution().analyzed()
     except AnalysisException as problem:
         said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
@@ -52,10 +56,11 @@ def files_that_may_match(spark: SparkSession, state: TableState, where: str) -> 
     (meaning,) = read_back(spark, [where], state.schema)
     if isinstance(meaning, str):
         return state.snapshot.files
-    return _files_kept(state, meaning)
+    return files_kept(state, meaning)
 
 
-def _files_kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
+def files_kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataFile, ...]:
+    """The files that the index does not prove to hold no row for which all of the predicates are TRUE."""
     in_folders, index = state.snapshot.partition_columns, state.index
     used = {column.name: column.type for predicate in meaning for column in columns_of(predicate)}
     # A name that is a folder's for one and a file's for the other speaks of two things.

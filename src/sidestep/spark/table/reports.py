@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sidestep.render import counted
+from sidestep.render import counted, size_text
 from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
 from sidestep.spark.table.state import TableState
 from sidestep.store.parquet.writer import WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec
-from sidestep.store.snapshot import Snapshot
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text, recipe_text
 
 
@@ -109,7 +109,7 @@ def _recipe_text(recipe: Recipe) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """One append, delete or update."""
+    """One append, delete or update, and what it cost."""
 
     operation: str
     root: str
@@ -123,6 +123,10 @@ class WriteReport:
     """Files that the index could not rule out, and that were read for rows that match."""
     files: int
     """Files that the table had before."""
+    bytes: int
+    """What those took."""
+    bytes_looked_at: int
+    bytes_removed: int
     blocks_written: int
     rows_written: int
     bytes_written: int
@@ -138,8 +142,8 @@ class WriteReport:
         stages: tuple[Stage, ...],
         *,
         rows: int,
-        removed: int = 0,
-        looked_at: int = 0,
+        removed: Sequence[DataFile] = (),
+        looked_at: Sequence[DataFile] = (),
     ) -> WriteReport:
         return cls(
             operation=operation,
@@ -147,9 +151,12 @@ class WriteReport:
             version=version,
             rows=rows,
             files_written=len(written),
-            files_removed=removed,
-            files_looked_at=looked_at,
+            files_removed=len(removed),
+            files_looked_at=len(looked_at),
             files=len(state.snapshot.files),
+            bytes=state.snapshot.bytes,
+            bytes_looked_at=sum(file.size for file in looked_at),
+            bytes_removed=sum(file.size for file in removed),
             blocks_written=sum(file.blocks for file in written),
             rows_written=sum(file.rows for file in written),
             bytes_written=sum(file.size for file in written),
@@ -160,9 +167,17 @@ class WriteReport:
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
 
+    @property
+    def rewritten_per_row(self) -> tuple[float, float]:
+        """Rows and bytes written for each row that was deleted or changed: what it costs that files are replaced."""
+        return (self.rows_written / self.rows, self.bytes_written / self.rows) if self.rows else (0.0, 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return asdict(self) | {"stages": stage_seconds(self.stages), "seconds": round(self.seconds, 3)}
+        rows, size = self.rewritten_per_row
+        cost = {"rows_rewritten_per_row": round(rows, 3), "bytes_rewritten_per_row": round(size, 1)}
+        cost = cost if self.operation != "append" else {}
+        return asdict(self) | cost | {"stages": stage_seconds(self.stages), "seconds": round(self.seconds, 3)}
 
     def __str__(self) -> str:
         verb = {"append": "added", "delete": "deleted", "update": "changed"}[self.operation]
@@ -173,4 +188,159 @@ class WriteReport:
                 "rewritten."
             )
         wrote = f" {self.files_written:,} files written: {self.rows_written:,} rows in {self.blocks_written:,} blocks"
-        return f"{text}{wrote}, {self.bytes_written:,} bytes."
+        text = f"{text}{wrote}, {self.bytes_written:,} bytes."
+        return (
+            text if self.operation == "append" else text + _cost_text(self.rows, self.rows_written, self.bytes_written)
+        )
+
+
+def _cost_text(changed: int, rows: int, size: int) -> str:
+    """What it costs that whole files are replaced.
+
+    >>> _cost_text(10, 1_000, 50_000)
+    ' For each of these rows, 100.0 rows and 5.0 kB were rewritten.'
+    """
+    if not changed or not rows:
+        return ""
+    return f" For each of these rows, {rows / changed:,.1f} rows and {size_text(size // changed)} were rewritten."
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """One merge: what became of the rows, and how much of the table was read and written for it."""
+
+    root: str
+    version: int | None
+    """The version that holds the result; the one that was there before if nothing was to do."""
+    source_rows: int
+    rows_updated: int
+    rows_deleted: int
+    rows_inserted: int
+    files: int
+    """Files that the table had before."""
+    bytes: int
+    """What those took."""
+    files_looked_at: int
+    """Files that could not be ruled out, and that were read for rows that are concerned."""
+    bytes_looked_at: int
+    files_rewritten: int
+    """Those of them that did hold rows to change, and were read again to be replaced."""
+    bytes_rewritten: int
+    files_written: int
+    blocks_written: int
+    rows_written: int
+    bytes_written: int
+    reasons: tuple[str, ...]
+    """What decided on the files that were looked at."""
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def of(
+        cls,
+        state: TableState,
+        version: int | None,
+        removed: Sequence[DataFile],
+        written: Sequence[WrittenFile],
+        stages: tuple[Stage, ...],
+        *,
+        source_rows: int,
+        updated: int,
+        deleted: int,
+        inserted: int,
+        looked_at: Sequence[DataFile],
+        reasons: tuple[str, ...],
+    ) -> MergeReport:
+        return cls(
+            root=state.root.uri,
+            version=version,
+            source_rows=source_rows,
+            rows_updated=updated,
+            rows_deleted=deleted,
+            rows_inserted=inserted,
+            files=len(state.snapshot.files),
+            bytes=state.snapshot.bytes,
+            files_looked_at=len(looked_at),
+            bytes_looked_at=sum(file.size for file in looked_at),
+            files_rewritten=len(removed),
+            bytes_rewritten=sum(file.size for file in removed),
+            files_written=len(written),
+            blocks_written=sum(file.blocks for file in written),
+            rows_written=sum(file.rows for file in written),
+            bytes_written=sum(file.size for file in written),
+            reasons=reasons,
+            stages=stages,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows that were updated, deleted or inserted."""
+        return self.rows_updated + self.rows_deleted + self.rows_inserted
+
+    @property
+    def bytes_read(self) -> int:
+        """Sizes of the table's files that were read: once to find rows, again to replace a file."""
+        return self.bytes_looked_at + self.bytes_rewritten
+
+    @property
+    def seconds(self) -> float:
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def rewritten_per_row(self) -> tuple[float, float]:
+        """Rows and bytes of replaced files written for each row that was updated or deleted."""
+        changed = self.rows_updated + self.rows_deleted
+        if not changed or not self.rows_written:
+            return (0.0, 0.0)
+        old = self.rows_written - self.rows_inserted
+        return (old / changed, self.bytes_written * old / self.rows_written / changed)
+
+    def as_write(self, operation: str) -> WriteReport:
+        """The same as a delete or an update that took its condition from a source."""
+        return WriteReport(
+            operation=operation,
+            root=self.root,
+            version=self.version,
+            rows=self.rows,
+            files_written=self.files_written,
+            files_removed=self.files_rewritten,
+            files_looked_at=self.files_looked_at,
+            files=self.files,
+            bytes=self.bytes,
+            bytes_looked_at=self.bytes_looked_at,
+            bytes_removed=self.bytes_rewritten,
+            blocks_written=self.blocks_written,
+            rows_written=self.rows_written,
+            bytes_written=self.bytes_written,
+            stages=self.stages,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        rows, size = self.rewritten_per_row
+        return asdict(self) | {
+            "rows": self.rows,
+            "bytes_read": self.bytes_read,
+            "rows_rewritten_per_row": round(rows, 3),
+            "bytes_rewritten_per_row": round(size, 1),
+            "reasons": list(self.reasons),
+            "stages": stage_seconds(self.stages),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        share = self.bytes_looked_at / self.bytes if self.bytes else 0.0
+        again = self.bytes_rewritten / self.bytes if self.bytes else 0.0
+        rows, size = self.rewritten_per_row
+        lines = [
+            f"{self.root}: {self.rows_updated:,} rows updated, {self.rows_deleted:,} deleted, {self.rows_inserted:,} "
+            f"inserted from {counted(self.source_rows, 'row')} in {self.seconds:.1f} s, version {self.version}.",
+            f"  Of {counted(self.files, 'file')} {self.files_looked_at:,} were looked at ({share:.1%} of the bytes) "
+            f"and {self.files_rewritten:,} rewritten ({again:.1%}).",
+            f"  {counted(self.files_written, 'file')} written: {self.rows_written:,} rows in "
+            f"{counted(self.blocks_written, 'block')}, {self.bytes_written:,} bytes.",
+        ]
+        if rows:
+            lines.append(
+                f"  For each row updated or deleted, {rows:,.1f} rows and {size_text(int(size))} were rewritten."
+            )
+        return "\n".join([*lines, *(f"  Looked at by {reason}." for reason in self.reasons)])

@@ -220,9 +220,12 @@ class Commit:
     """The index with the entries of the new files."""
 
 
-def check_rows(state: TableState, source: Snapshot | None, written: Sequence[WrittenFile], deleted: int = 0) -> None:
+def check_rows(
+    state: TableState, source: Snapshot | None, written: Sequence[WrittenFile], deleted: int = 0, inserted: int = 0
+) -> None:
     """Raise an error, and delete the new files, unless they hold every row of the source but those deleted.
 
+    ``inserted`` is how many they hold beside those, from elsewhere.
     Without a source, because the rows came from a DataFrame, they must hold what their writers say.
     """
     locations = [state.root.child(file.path) for file in written]
@@ -233,8 +236,9 @@ def check_rows(state: TableState, source: Snapshot | None, written: Sequence[Wri
         if source is None:
             return
         before = count_rows([source.root.child(file.path) for file in source.files])
-        if before - deleted != now:
+        if before - deleted + inserted != now:
             less = f", less {deleted:,} deleted ones" if deleted else ""
+            less += f", with {inserted:,} new ones" if inserted else ""
             raise SidestepError(
                 f"{len(source.files):,} files of {source.root.uri} hold {before:,} rows by their footers{less}, and "
                 f"{now:,} were written: rows got lost, or came, while they were read. Nothing was committed, and the "
@@ -253,8 +257,10 @@ def commit_files(
     *,
     source: Snapshot | None,
     deleted: int = 0,
+    inserted: int = 0,
     operation: str,
     data_change: bool,
+    depends: bool = False,
     watch: Watch,
     layout: LayoutSpec | None = None,
     rates: Mapping[str, float] | None = None,
@@ -262,12 +268,13 @@ def commit_files(
     """Make files part of the table and take others out, as one version; a table that is not there yet is created.
 
     ``source`` are the files that the rows were read from, None if they came from elsewhere, and ``deleted`` is how many
-    of those rows are not to be in the new files. ``layout`` is noted as the table's from now on. ``rates`` are the
-    false positives expected of newly chosen synopses.
+    of those rows are not to be in the new files, ``inserted`` how many others are. With ``depends``, they depend on
+    rows of the whole table. ``layout`` is noted as the table's from now on. ``rates`` are the false positives expected
+    of newly chosen synopses.
     """
     folder = state.index.folder
     with watch.stage("index"):
-        check_rows(state, source, written, deleted)
+        check_rows(state, source, written, deleted, inserted)
         if state.features_id is not None:
             save_features(folder, state.checked.features)
         if layout is not None:
@@ -275,7 +282,7 @@ def commit_files(
         blocks = [file.index for file in written]
         entries = append_blocks(folder, blocks, state.target.columns, state.target.making, rates) if blocks else ()
     with watch.stage("commit"):
-        version = _commit(state, written, remove, entries, operation, data_change)
+        version = _commit(state, written, remove, entries, operation, data_change, depends)
     with watch.stage("commit"), committed(state, version, "its index could not be tidied up"):
         # Not whole: an entry of a file that another writer is about to commit must stay.
         return Commit(version, compact(state.index.refreshed(), replace(state.snapshot, whole=False)))
@@ -302,6 +309,7 @@ def _commit(
     entries: Sequence[Location],
     operation: str,
     data_change: bool,
+    depends: bool,
 ) -> int:
     assert state.snapshot.schema is not None
     try:
@@ -317,6 +325,7 @@ def _commit(
             partition_columns=state.snapshot.partition_columns,
             operation=operation,
             data_change=data_change,
+            depends=depends,
         )
     except (Conflict, UnsupportedTable):
         # Nothing was committed, so no one can know of these files. After any other error that is not certain.

@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from sidestep._version import __version__
 from sidestep.errors import SidestepError
 from sidestep.store.block_column import block_name, is_block_field
-from sidestep.store.location import Location, delete, list_names, stat
+from sidestep.store.location import Location, delete, list_names, open_file, stat
 from sidestep.store.snapshot import DataFile, Partition
 
 LOG = "_delta_log"
@@ -70,6 +70,8 @@ class Change:
     operation: str
     data_change: bool
     read_version: int | None
+    depends: bool = False
+    """Whether the files that come depend on rows of the table, though none of its files may go."""
     moment: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
     def with_removals(self, remove: Mapping[str, DataFile]) -> Change:
@@ -90,7 +92,7 @@ class Change:
             "operationParameters": {"partitionBy": json.dumps(list(self.partition_columns))},
             **based_on,
             "isolationLevel": "WriteSerializable",
-            "isBlindAppend": not self.remove,
+            "isBlindAppend": not self.remove and not self.depends,
             "operationMetrics": metrics,
             "engineInfo": f"sidestep/{__version__}",
         }
@@ -156,6 +158,29 @@ def foreign_types(type: Any) -> Iterator[str]:
     for name in _primitives(type):
         if name not in _TYPES and name != "timestamp_ntz" and not _DECIMAL.fullmatch(name):
             yield name
+
+
+def blind_append(root: Location, version: int) -> bool:
+    """Whether a version only added rows without a look at those that are there, or rows as they were in other files.
+
+    What cannot be read, or does not say, is not known to be one.
+    """
+    try:
+        with open_file(root.child(LOG).child(entry_name(version))) as stream:
+            actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+    except (OSError, ValueError):
+        return False
+    files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+    if not any(file.get("dataChange", True) for file in files):
+        return True
+    if any("remove" in action for action in actions):
+        return False
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    if "isBlindAppend" in info:
+        return info["isBlindAppend"] is True
+    # deltalake does not say, and its WRITE reads nothing; through it this writer notes what it did in its own words.
+    said = (info.get("sidestep") or {}).get("operation", info.get("operation"))
+    return said == "WRITE" and (info.get("operationParameters") or {}).get("mode") == "Append"
 
 
 def begin_log(root: Location) -> None:

@@ -12,6 +12,7 @@ added files, or replaced files not to be removed      goes through: those files 
 removed or replaced a file to be removed              :class:`Conflict`: its rows, if still there, would be there twice
 changed the columns or the partitioning               :class:`Conflict`: the new files do not fit
 created the table, or put another in its place        :class:`Conflict`
+changed rows by what they read, if this one did too   :class:`Conflict`: of two that add what is missing, both would
 turned on a feature that sidestep does not write      :class:`UnsupportedTable`, by name
 ====================================================  =============================================================
 
@@ -40,6 +41,7 @@ from sidestep.store.commit.log_entry import (
     AddedFile,
     Change,
     adds_block_column,
+    blind_append,
     create_entry,
     foreign_types,
     has_version,
@@ -73,12 +75,14 @@ def commit(
     partition_columns: Sequence[str] = (),
     operation: str,
     data_change: bool,
+    depends: bool = False,
 ) -> int:
     """Make the new files part of the table, and take the old ones out, as one new version; its number is returned.
 
     ``read_version`` is the version that the work was based on; None creates the table. ``schema`` (Spark's JSON, or
     Arrow's) is that of the new files: the table's own, which may have gained the column ``_block``. ``data_change`` is
     False if the rows are the same as before, only lying elsewhere. ``operation`` is what ``history`` will show.
+    ``depends`` says that what comes or goes was worked out from rows of the whole table, not of removed files alone.
     """
     root = locate(location)
     wanted = _delta_schema(root, schema)
@@ -90,6 +94,7 @@ def commit(
         operation=operation,
         data_change=data_change,
         read_version=read_version,
+        depends=depends,
     )
     _check_change(root, add, remove)
     if read_version is None:
@@ -102,6 +107,8 @@ def commit(
         if attempt and add and {file.path for file in add} <= {file.path for file in snapshot.files}:
             return table.version()  # a store that failed to answer had committed after all
         _check_still_there(root, snapshot, remove, read_version)
+        if depends:
+            _check_no_rows_came(root, snapshot, read_version)
         _check_columns(root, snapshot, wanted, partition_columns)
         refuse_unwritable(root, table, removes_rows=bool(remove) and data_change)
         version = _put(root, table, change, remove, wanted)
@@ -190,6 +197,16 @@ def _check_still_there(root: Location, snapshot: Snapshot, remove: Sequence[Data
             f"Another writer has changed {root.uri} since version {read_version}: {len(gone)} of the {len(remove)} "
             f"files to be replaced are no longer part of it ({gone[0]})."
         )
+
+
+def _check_no_rows_came(root: Location, snapshot: Snapshot, read_version: int) -> None:
+    """Rows that came blindly are as if they came later; any others might have been read, or have read this."""
+    assert snapshot.version is not None
+    for version in range(read_version + 1, snapshot.version + 1):
+        if not blind_append(root, version):
+            raise Conflict(
+                f"Another writer has changed {root.uri} in version {version}, after version {read_version} was read."
+            )
 
 
 def _check_columns(root: Location, snapshot: Snapshot, wanted: DeltaSchema, partitions: Sequence[str]) -> None:

@@ -1,0 +1,156 @@
+"""Files of a table written anew with some of their rows changed or gone, block by block.
+
+Every row that stays is in a block with the rows that it was with: rows of an old block become a block again, with its
+zone maps and union vector worked out from the rows that are now in it. Files of other writers have no blocks; their
+rows are cut into blocks in the order in which they lie. A file keeps its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructField, StructType
+
+from sidestep.errors import SidestepError
+from sidestep.layout.placement import FilePlan
+from sidestep.predicate.text import name_text
+from sidestep.spark.expressions import refuse_clock_words
+from sidestep.spark.organize.featurize import with_words
+from sidestep.spark.organize.write import write_on_spark
+from sidestep.spark.relation import every_row, without_block_ids
+from sidestep.spark.table.append import not_null, plain
+from sidestep.spark.table.matching import PATH, with_path
+from sidestep.spark.table.state import TableState
+from sidestep.store import DataFile
+from sidestep.store.block_column import block_name
+from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
+
+POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
+RowChange = Callable[[DataFrame], DataFrame]
+
+
+def with_position(rows: DataFrame) -> DataFrame:
+    """The rows with their number in their file: with the file's path, what tells one row of a table from all others."""
+    return rows.withColumn(POSITION, f.col("_metadata.row_index"))
+
+
+def write_files(
+    spark: SparkSession,
+    state: TableState,
+    files: Mapping[str, DataFile],
+    mark: RowChange,
+    change: RowChange,
+    assigned: Collection[str],
+) -> list[WrittenFile]:
+    """The rows that remain of some files, given by their paths as Spark spells them, in new files of their own.
+
+    ``mark`` gives the rows the column MATCHES, TRUE or FALSE, and ``change`` makes of them what is to be stored. Only
+    rows that match may change, and only in columns that are ``assigned``.
+    """
+    snapshot = state.only(tuple(files.values()))
+    rows = with_path(every_row(spark, snapshot), snapshot)
+    # Before anything is changed: a condition sees the row as it was.
+    rows = mark(with_position(rows))
+    plans, numbers, _ = _plan_files(state, files)
+    names, texts = state.target.partition_columns, state.target.partition_texts
+    partitions = {path: dict(file.partition) for path, file in files.items()}
+    numbered = spark.createDataFrame(
+        [(path, *numbers[path], *(partitions[path].get(name) for name in names)) for path in files],
+        ", ".join([f"{PATH}_ string, {FILE} int, {OLD_BLOCK} boolean", *(f"{text} string" for text in texts)]),
+    )
+    rows = rows.join(f.broadcast(numbered), f.col(PATH) == f.col(f"{PATH}_"), "left")
+    hidden = block_name(state.snapshot.schema)
+    block = f.lit(None) if hidden is None else f.col(hidden)
+    rows = rows.withColumn(GROUP, f.when(f.col(OLD_BLOCK), block).otherwise(f.lit(0)).cast("int"))
+    rows = with_words(change(without_block_ids(rows, state.snapshot)), state.checked)
+    # A text stays as its file has it: read and written again it may be spelled, and then read, otherwise.
+    for text, name in zip(texts, names, strict=True):
+        if name in assigned:
+            value = f.col(name_text(name)).cast("string")
+            rows = rows.withColumn(text, f.when(f.col(MATCHES), value).otherwise(f.col(text)))
+    placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
+    arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)
+    return write_on_spark(arranged, state.target, plans)
+
+
+def next_block(state: TableState, files: Mapping[str, DataFile]) -> int:
+    """The first block id that these files leave free when they are written anew."""
+    return _plan_files(state, files)[2]
+
+
+def _plan_files(
+    state: TableState, files: Mapping[str, DataFile]
+) -> tuple[list[FilePlan], dict[str, tuple[int, bool]], int]:
+    """A plan for each file, by its path the plan's number and whether the file's blocks have ids; the next free id."""
+    index, plans, numbers = state.index, [], {}
+    units, ids = index.units, index.block_ids
+    features = index.features_of_block
+    first = block = state.reserve()
+    positions = index.positions(list(files.values())).tolist()
+    for number, (path, file) in enumerate(files.items()):
+        position = positions[number]
+        mine = np.flatnonzero(index.map.file_of_block == position)
+        laid_out = len(mine) > 0 and bool((ids[mine] >= 0).all())
+        # What was organized by other features stays to be found by optimize, though its vectors are of these now.
+        same = laid_out and all(features[at].as_py() == state.spec.features for at in mine.tolist())
+        plans.append(FilePlan(block, units[position] if same else None))
+        numbers[path] = (number, laid_out)
+        rows = int(index.map.rows[mine].sum())
+        # Of a file that is not known, no more rows than bytes are reckoned with.
+        block += len(mine) + 1 + (rows if len(mine) else file.size) // state.spec.min_size
+    state.reserve(block - first)
+    return plans, numbers, block
+
+
+def rows_of(state: TableState, files: Collection[DataFile]) -> int:
+    """How many rows files have, as far as the index knows them."""
+    positions = state.index.positions(list(files))
+    counts = np.bincount(
+        state.index.map.file_of_block, weights=state.index.map.rows, minlength=len(state.index.files) + 1
+    )
+    return int(sum(counts[at] for at in positions if at >= 0))
+
+
+def assigned_values(rows: DataFrame, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, Column]:
+    """The new value of each column that is set, from an expression over the row; refused if one does not fit."""
+    unknown = [name for name in set if name not in schema.names]
+    if unknown:
+        raise SidestepError(
+            f"{what} has no column {', '.join(unknown)}; it has {', '.join(schema.names)}. Names are case-sensitive."
+        )
+    fields = {name: schema[name] for name in set}
+    return {name: not_null(_as_stored(rows, set[name], field, what), field, what) for name, field in fields.items()}
+
+
+def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:
+    try:
+        analyzed = rows.select(f.expr(text).alias(field.name))
+        given = analyzed.schema[0].dataType
+        deterministic = analyzed._jdf.queryExecution().analyzed().deterministic()
+    except AnalysisException as problem:
+        said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
+        raise SidestepError(f"{text!r} is not a value for column {field.name} of {what}: {said}") from problem
+    if not deterministic:
+        raise SidestepError(f"{text!r} may differ each time it is evaluated: a task that is run again would disagree.")
+    refuse_clock_words(analyzed, text)
+    if plain(given) == plain(field.dataType):
+        return f.expr(text)
+    jvm, session = rows.sparkSession.sparkContext._jvm, rows.sparkSession._jsparkSession
+    assert jvm is not None
+    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
+    source, target = session.parseDataType(given.json()), session.parseDataType(field.dataType.json())
+    if not catalyst.Cast.canANSIStoreAssign(source, target):
+        raise SidestepError(
+            f"{text!r} is {given.simpleString()}, and column {field.name} of {what} is "
+            f"{field.dataType.simpleString()}: cast it."
+        )
+    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    # By ANSI's rules, whatever the session's: a value that does not fit is an error, not another value.
+    cast = catalyst.Cast(
+        bridge.expression(f.expr(text)._jc), target, jvm.scala.Option.empty(), catalyst.EvalMode.ANSI()
+    )
+    return Column(bridge.column(cast))
