@@ -14,6 +14,13 @@ from tests.spark.tables import files_read, names, rows_of, set_age, settings, sw
 JOIN = "SELECT fact.k, v FROM fact JOIN dim ON fact.k = dim.k WHERE colour = 'green'"
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_chosen_later(spark):
+    """As by default: tables this small are not worth it."""
+    with settings(spark, spark__sidestep__selectors__leastBytes="8388608"):
+        yield
+
+
 @pytest.fixture
 def star(spark, tmp_path):
     """fact: six files of a hundred keys each; dim: three files of a colour each, of the keys of two files of fact."""

@@ -17,6 +17,13 @@ from tests.spark.tables import files_read, names, settings, write_file
 BASE = Settings()
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_chosen_later(spark):
+    """As by default: tables this small are not worth it."""
+    with settings(spark, spark__sidestep__selectors__leastBytes="8388608"):
+        yield
+
+
 # ---- reading them
 
 

@@ -52,10 +52,10 @@ QUERIES = {
     "SELECT * FROM l a JOIN l b ON a.id + 30 = b.id WHERE a.v < 5 AND b.v > 32": [["f0"], ["f3", "f4", "f5"]],
     "SELECT * FROM l a, l b, l c WHERE a.id < 3 AND b.id > 57 AND c.id = 33": [["f0"], ["f3"], ["f5"]],
     # Subqueries.
-    "SELECT * FROM l WHERE id = (SELECT max(w) FROM r WHERE id < 15)": [ALL, ["g0"]],
-    "SELECT * FROM l WHERE v < 15 AND id IN (SELECT id FROM r WHERE w > 45)": [["f0", "f1"], ["g2"]],
+    "SELECT * FROM l WHERE id = (SELECT max(w) FROM r WHERE id < 15)": [["f1"], ["g0"]],
+    "SELECT * FROM l WHERE v < 15 AND id IN (SELECT id FROM r WHERE w > 45)": [[], ["g2"]],
     "SELECT * FROM l WHERE v < 15 AND id NOT IN (SELECT id FROM r WHERE w > 45)": [["f0", "f1"], ["g2"]],
-    "SELECT * FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.id = l.id AND r.w < 5)": [ALL, ["g0"]],
+    "SELECT * FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.id = l.id AND r.w < 5)": [["f0"], ["g0"]],
     "SELECT * FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.id = l.id AND r.w < 5)": [ALL, ["g0"]],
     "SELECT * FROM l WHERE v = 3 OR EXISTS (SELECT 1 FROM r WHERE r.id = l.id AND r.w < 5)": [ALL, ["g0"]],
     "SELECT * FROM l WHERE id < 5 AND (v = 3 OR id IN (SELECT id FROM r WHERE w > 45))": [["f0"], ["g2"]],

@@ -92,8 +92,8 @@ def enable(
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
     ``.maxRanges`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves out one of the
-    stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file only
-    if its footer is the one that was indexed, where size and modification time are not enough.
+    stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file
+    only if its footer is the one that was indexed, where size and modification time are not enough.
     """
     check_session(spark)
     options = InducedOptions(kappa=kappa, max_ranges=max_ranges, seconds=induced_seconds)

@@ -153,7 +153,8 @@ final class Replacement {
     return name;
   }
 
-  static LogicalRelation withLocation(LogicalRelation leaf, PrunedFiles location, FileFormat format, Attribute part) {
+  /** A relation over other files; part: the column that numbers them, or null. */
+  static LogicalRelation withLocation(LogicalRelation leaf, FileIndex location, FileFormat format, Attribute part) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     StructType partitions = relation.partitionSchema();
     if (part != null) partitions = partitions.add(part.name(), part.dataType(), true, part.metadata());

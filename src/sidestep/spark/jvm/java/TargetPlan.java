@@ -306,7 +306,7 @@ public final class TargetPlan {
   private LogicalPlan narrowed(LogicalPlan node, FileIndex some) {
     if (isTarget(node)) {
       LogicalRelation leaf = (LogicalRelation) node;
-      return PruneRule.withLocation(leaf, some, ((HadoopFsRelation) leaf.relation()).fileFormat());
+      return Replacement.withLocation(leaf, some, ((HadoopFsRelation) leaf.relation()).fileFormat(), null);
     }
     List children = Scala.list(node.children());
     if (children.isEmpty()) return node;
