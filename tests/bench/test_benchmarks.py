@@ -25,6 +25,25 @@ SMOKE = {
         ],
         {"build_ratio", "bytes", "tpch_rows_read", "making_us", "sparse", "grow_us"},
     ),
+    "selectors": (
+        [
+            *(
+                "--sf",
+                "0.01",
+                "--files",
+                "4",
+                "--queries",
+                "1",
+                "--runs",
+                "1",
+                "--no-folders",
+                "--lineitem-sf",
+                "0.001",
+            ),
+            *("--scan-files", "3", "--scan-runs", "1", "--plan-files", "2", "--plan-rows", "400", "--batch", "20"),
+        ],
+        {"scan_overhead_pct", "tpcds", "plan_growth_pct", "merge_bytes_share"},
+    ),
     "effects": (
         # The point of either sweep is the same, so that each way to draw parameters takes one load.
         ["--sf", "0.001", "--train", "40", "--test", "8", "--sizes", "50", "--counts", "15", "--min-size", "50"],
