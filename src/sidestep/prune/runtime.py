@@ -154,12 +154,31 @@ def _asked_columns(query: AnalyzedQuery) -> dict[str, list[Column]]:
         if isinstance(operator, Join)
         for each in operator.meetings
     }
+    met |= _put_into_unions(query.query, met)
     if met:
         for place in query.places:
             own = [column for number, column in place.scan.columns if number in met]
             own = [column for column in own if column.name not in place.scan.partitions]
             if own:
                 found.setdefault(place.scan.key, []).extend(own)
+    return found
+
+
+def _put_into_unions(query: Query, numbers: set[str]) -> set[str]:
+    """The numbers of the columns that inputs of unions put into some of the unions' own."""
+    inputs: dict[str, set[str]] = {}
+    for plan in query.plans:
+        for operator in walk(plan):
+            if isinstance(operator, Union):
+                for outputs in operator.outputs:
+                    for column, put in zip(operator.columns, outputs, strict=True):
+                        if isinstance(put, Column):
+                            inputs.setdefault(column.name, set()).add(put.name)
+    found, waiting = set[str](), list(numbers)
+    while waiting:
+        new = inputs.get(waiting.pop(), set()) - found
+        found |= new
+        waiting.extend(new)
     return found
 
 
@@ -260,7 +279,7 @@ def _of_join(
             share = target.touched(own[key.name])
             if share > options.most_touched:
                 continue
-            pays = _is_repeatable(outer) and outer_bytes * options.least_gain <= target.bytes * (1 - share)
+            pays = bool(_is_repeatable(outer) and outer_bytes * options.least_gain <= target.bytes * (1 - share))
             asked = replace(part, left=_in_own_names(part.left, own), right=Column(f"{PARAMETER}0", part.right.type))
             if part.op is not Op.EQ:
                 if pays:

@@ -135,6 +135,40 @@ def test_subqueries_are_constants_that_come_late(spark, planning, query, files, 
     assert scan.rows <= rows
 
 
+def test_a_union_passes_choices_to_its_inputs(spark, planning):
+    both = "SELECT k AS key, v FROM fact WHERE v < 450 UNION ALL SELECT CAST(i AS BIGINT), v FROM fact WHERE v >= 350"
+    query = f"SELECT key, v FROM ({both}) t JOIN dim ON key = dim.k WHERE y = 4 AND g = 2"
+    with switched_off(spark):
+        expected = rows_of(spark.sql(query))
+    frame = spark.sql(query)
+    assert rows_of(frame) == expected
+    facts = [scan.files for scan in sidestep.metrics(frame).scans if scan.table.endswith("fact")]
+    assert facts[0] == 1, "the column itself; what is cast for the union is not told"
+
+
+def test_parts_that_are_the_same_but_for_what_chooses_choose(spark, planning):
+    part = "SELECT v FROM fact JOIN dim USING (k) WHERE y = {} AND g = 2"
+    query = f"{part.format(2)} UNION ALL {part.format(5)}"
+    with switched_off(spark):
+        expected = rows_of(spark.sql(query))
+    frame = spark.sql(query)
+    assert rows_of(frame) == expected
+    assert [scan.files for scan in sidestep.metrics(frame).scans if scan.table.endswith("fact")] == [1, 1]
+
+
+def test_a_chosen_scan_can_be_read_after_a_collection_of_garbage(spark, planning):
+    """Settings go to executors by a broadcast, which Spark removes when the driver holds it no longer."""
+    query = "SELECT sum(v) FROM fact JOIN dim USING (k) WHERE y < 7 AND g = 2"
+    with settings(spark, spark__sql__files__maxPartitionBytes="600", spark__sql__files__openCostInBytes="1"):
+        rows = spark.sql(query).toLocalIterator()
+        spark._jvm.java.lang.System.gc()
+        assert len(list(rows)) == 1
+        frame = spark.sql(query.replace("sum(v)", "v"))
+        tasks = frame.rdd.mapPartitions(lambda each: [sum(1 for _ in each)])
+        spark._jvm.java.lang.System.gc()
+        assert sum(tasks.collect()) == frame.count()
+
+
 def test_a_band_is_read_between_the_least_and_the_greatest_key(spark, planning):
     query = (
         "SELECT v FROM fact JOIN (SELECT k AS low, k + 9 AS high FROM dim WHERE y = 3 AND g = 2) b "

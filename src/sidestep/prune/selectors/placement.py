@@ -25,7 +25,7 @@ from typing import assert_never
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import And, Cast, Column, Comparison, In, IsNull, Literal, Match, Not, Or, Predicate, conjuncts
-from sidestep.predicate.columns import columns_of
+from sidestep.predicate.columns import columns_of, rename
 from sidestep.prune.plan.algebra import (
     Aggregate,
     DynamicScan,
@@ -140,20 +140,21 @@ def push(operator: Operator, spec: PartSelectorSpec, order: Order = left_first) 
         case _ if (not isinstance(operator, Scan) and operator.random) or is_sample(operator):
             return [(at, replace(spec, closed=True))]
         case Filter(condition=condition, child=child):  # algorithm 3
-            return [(at, spec.conj(find_pred_on_key(reachable_keys(child, spec), condition, ())))]
+            keys = reachable_keys(child, spec)
+            return [(at, spec.conj(_about_keys(find_pred_on_key(keys, condition, ()), keys, spec)))]
         case Join(condition=condition) if condition is not None:  # algorithm 4
             side, other = (Sides.LEFT, Sides.RIGHT)[at], 1 - at
             if spec.closed or side not in operator.type.condition_holds:
                 return [(at, spec)]
             keys = reachable_keys(children(operator)[at], spec)
-            own = spec.conj(find_pred_on_key(keys, condition, ()))
+            own = spec.conj(_about_keys(find_pred_on_key(keys, condition, ()), keys, spec))
             if side is order(operator):
                 # What runs first cannot wait for what runs after it.
                 return [(at, own)]
             joint = And((condition, *_meetings(operator, (Sides.LEFT, Sides.RIGHT)[other])))
             found = find_pred_on_key(keys, joint, output(children(operator)[other]))
             by_rows = found is not None and found != find_pred_on_key(keys, condition, ())
-            return [*([(other, spec.conj(found))] if by_rows else []), (at, own)]
+            return [*([(other, spec.conj(_about_keys(found, keys, spec)))] if by_rows else []), (at, own)]
         case _:  # algorithm 2
             return [(at, spec)]
 
@@ -215,34 +216,59 @@ def find_pred_on_key(
 
 
 def reachable_keys(operator: Operator, spec: PartSelectorSpec) -> tuple[Column | None, ...]:
-    """The keys of a scan below of which a filter on top of the operator could as well be asked at the scan."""
-    names = _reachable(operator, spec.part_scan_id)
-    return tuple(key if key.name in names else None for key in spec.keys)
+    """The keys of a scan below of which a filter on top of the operator could as well be asked at the scan.
+
+    They are named as they are on top of the operator: a union gives its inputs' columns numbers of its own.
+    """
+    above = {own: name for name, own in reversed(_reachable(operator, spec.part_scan_id).items())}
+    return tuple(Column(above[key.name], key.type) if key.name in above else None for key in spec.keys)
 
 
-def _reachable(operator: Operator, part_scan_id: str) -> frozenset[str]:
+def _about_keys(
+    found: tuple[Predicate | None, ...] | None, above: Sequence[Column | None], spec: PartSelectorSpec
+) -> tuple[Predicate | None, ...] | None:
+    """Predicates on keys as they are named on top of an operator, in the keys' own names."""
+    if found is None:
+        return None
+    return tuple(
+        each if each is None or name is None or name == key else rename(each, _named(each) | {name.name: key})
+        for each, name, key in zip(found, above, spec.keys, strict=True)
+    )
+
+
+def _named(predicate: Predicate) -> dict[str, Column]:
+    return {column.name: column for column in columns_of(predicate)}
+
+
+def _reachable(operator: Operator, part_scan_id: str) -> dict[str, str]:
+    """The numbers that keys have on top of the operator, with their own."""
     if not isinstance(operator, Scan) and operator.random:
-        return frozenset()
+        return {}
     match operator:
         case DynamicScan(part_scan_id=own, keys=keys):
-            return frozenset(key.name for key in keys) if own == part_scan_id else frozenset()
+            return {key.name: key.name for key in keys} if own == part_scan_id else {}
         case Filter(child=child) | Project(child=child) | Motion(child=child):
             return _reachable(child, part_scan_id)
-        case Aggregate(groups=groups, child=child):
-            return _reachable(child, part_scan_id) & groups
-        case Window(partition=partition, child=child):
-            return _reachable(child, part_scan_id) & partition
+        case Aggregate(groups=numbers, child=child) | Window(partition=numbers, child=child):
+            return {name: own for name, own in _reachable(child, part_scan_id).items() if name in numbers}
         case Join(type=kind, left=left, right=right):
-            from_left = _reachable(left, part_scan_id) if Sides.LEFT in kind.above_holds & kind.passes else frozenset()
-            return from_left | (
-                _reachable(right, part_scan_id) if Sides.RIGHT in kind.above_holds & kind.passes else frozenset()
-            )
+            preserved = kind.above_holds & kind.passes
+            from_left = _reachable(left, part_scan_id) if Sides.LEFT in preserved else {}
+            return from_left | (_reachable(right, part_scan_id) if Sides.RIGHT in preserved else {})
+        case Union(children=below, columns=columns, outputs=outputs):
+            return {
+                column.name: known[source.name]
+                for child, put in zip(below, outputs, strict=True)
+                for known in (_reachable(child, part_scan_id),)
+                for column, source in zip(columns, put, strict=True)
+                if isinstance(source, Column) and source.name in known
+            }
         case PartitionSelector(child=child):
-            return _reachable(child, part_scan_id) if child is not None else frozenset()
+            return _reachable(child, part_scan_id) if child is not None else {}
         case InSequence(children=below):
-            return _reachable(below[-1], part_scan_id) if below else frozenset()
-        case Scan() | Limit() | Union() | Other():
-            return frozenset()
+            return _reachable(below[-1], part_scan_id) if below else {}
+        case Scan() | Limit() | Other():
+            return {}
     assert_never(operator)
 
 
