@@ -2,8 +2,10 @@
 
 The queries are TPC-DS's over many files and those of the Join Order Benchmark's shape, planned with sidestep on and off
 in turns. The clock tells what a user waits; on a busy machine only CPU times can be compared: those of the JVM's
-planning thread (on - off), and of Python while it answers. ``--profile`` prints Python's functions by their own time,
-``--kept FILE`` writes how many blocks were kept of each scan, to be compared between two versions of the code.
+planning thread (on - off), and of Python while it answers. A query that is planned again gets the answer that it had;
+with ``--first`` each is planned as if for the first time. ``--profile`` prints Python's functions by their own CPU time
+(it implies ``--first``), ``--kept FILE`` writes how many blocks were kept of each scan, to compare two versions of the
+code.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--files", type=int, default=1_000, help="files of the largest table of each")
     parser.add_argument("--queries", type=int, default=None, help="so many queries of each, instead of all")
     parser.add_argument("--runs", type=int, default=7, help="times that each is planned, after two that do not count")
+    parser.add_argument("--first", action="store_true", help="let no query have the answer that it had before")
     parser.add_argument("--profile", action="store_true", help="print where Python's time goes")
     parser.add_argument("--kept", type=Path, default=None, help="write what is kept of each scan to this file")
     parser.add_argument("--data", type=Path, default=DATA)
@@ -63,9 +66,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         folder, texts = prepare(spark, name, args)
         chosen = dict(list(texts.items())[: args.queries])
         with sidestep.enable(spark) as state:
-            meter = Meter(spark, state, cProfile.Profile() if args.profile else None)
+            profile = cProfile.Profile(time.thread_time) if args.profile else None
+            meter = Meter(spark, state, args.first or args.profile, profile)
             added = {query: meter.added(text, args.runs) for query, text in chosen.items()}
-            kept[name] = {query: kept_blocks(spark, state, text) for query, text in chosen.items()} if args.kept else {}
+        if args.kept:
+            with sidestep.enable(spark) as state:
+                kept[name] = {query: kept_blocks(spark, state, text) for query, text in chosen.items()}
         figures[name] = summary(added)
         console.print(added_table(f"{name}: what sidestep adds to planning", added))
         if meter.profile is not None:
@@ -129,6 +135,8 @@ class Meter:
 
     spark: SparkSession
     state: Enabled
+    first: bool = False
+    """Whether to forget answers before each planning."""
     profile: cProfile.Profile | None = None
     cost: Cost = field(default_factory=Cost)
 
@@ -176,6 +184,8 @@ class Meter:
         execution = self.spark.sql(text)._jdf.queryExecution()
         execution.analyzed()
         self.cost = Cost()
+        if self.first:
+            self.state.planner.forget()
         # One thread of Python is served by one thread of Java: the time of the current one is that of planning.
         cpu, began = self.threads.getCurrentThreadCpuTime(), time.perf_counter()
         self.state.inspector.listAll(execution.executedPlan())

@@ -194,6 +194,8 @@ def query_walk(src: Path) -> Figures:
             if event == "call" and frame.f_code.co_filename.startswith(f"{src}{os.sep}"):
                 steps.append(module_name(Path(frame.f_code.co_filename), src))
 
+        if hasattr(planner, "forget"):  # or it would give the first answer again
+            planner.forget()
         sys.setprofile(note)
         try:
             again = planner.apply(message)

@@ -173,9 +173,13 @@ class Planner:
         Java nor Python can tell that no one needs the two any more.
         """
         indexes, self.indexes, self.complete = self.indexes, None, _knows_nothing
-        self._answers.clear()
+        self.forget()
         if indexes is not None:
             indexes.close()
+
+    def forget(self) -> None:
+        """Forget all answers: the next query is answered as if it were the first."""
+        self._answers.clear()
 
     def apply(self, message: str) -> str:
         """The answers to a plan, a choice by values, or the reply to a piece; see :mod:`sidestep.spark.jvm.wire`."""
