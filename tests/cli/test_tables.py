@@ -45,6 +45,7 @@ def laid_out(source):
     ))  # fmt: skip
     assert (data["rows"], data["units"], data["version"]) == (ROWS, 4, 0)
     assert data["features"]
+    shutil.copytree(target, target.with_name("untouched"))
     return target
 
 
@@ -112,7 +113,7 @@ def test_a_log_in_another_dialect_that_names_other_tables(source, tmp_path):
 
 
 def test_a_merge_as_sql_and_a_delete_by_another_table(laid_out, tmp_path):
-    table = shutil.copytree(laid_out, tmp_path / "table")
+    table = shutil.copytree(laid_out.with_name("untouched"), tmp_path / "table")
     batch = tmp_path / "batch"
     batch.mkdir()
     ids = [5, 6, 9_000]
