@@ -67,13 +67,19 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def java_sources() -> dict[str, str]:
+    """The text of each Java source by the name of its file."""
+    folder = importlib.resources.files("sidestep.spark.jvm").joinpath("java")
+    return {source.name: source.read_text(encoding="utf-8") for source in folder.iterdir()}
+
+
 def _loader_of(gateway: Any, jvm: Any) -> Any:
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if _LOADER not in vars(gateway):  # hasattr would ask the JVM
             sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-            for source in importlib.resources.files("sidestep.spark.jvm").joinpath("java").iterdir():
-                sources.addResource(f"sidestep/{source.name}", source.read_text(encoding="utf-8"))
+            for name, text in java_sources().items():
+                sources.addResource(f"sidestep/{name}", text)
             parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
             loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
             nothing = gateway.new_array(jvm.java.lang.Object, 0)
