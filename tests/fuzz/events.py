@@ -67,7 +67,12 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
             name = choices.among(
                 [plain[-1], *plain]
             )  # the last table is filtered: the others are read by what it holds
-            return ["change", choices.among(("between", "between", "before")), name, _draw_change(choices, world, name)]
+            return [
+                "change",
+                choices.among(("between", "between", "between", "before")),
+                name,
+                _draw_change(choices, world, name),
+            ]
         case "again" | "moments" | "queries" if delta and choices.happens(0.05 if world.theme == "queries" else 0.6):
             return ["again", choices.among(delta), 1 + choices.below(GREATEST)]
         case "flips":

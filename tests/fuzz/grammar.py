@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ class Grammar(Conditions):
         mine = self.comparable(outer.columns)
         if on is None or not mine:
             return outer
-        a, kind = self.choices.among(mine)
+        # Of a column that equals one of the subquery's own, that one is taken, and nothing of the outer row is needed.
+        a, kind = self.choices.among([each for each in mine if not re.search(rf"\b{each[0]}\b", on)] or mine)
         what = f"{a} + 0" if kind in WHOLE and self.choices.happens(0.2) else a
         new = self.name()
         either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.15) else ""

@@ -190,7 +190,10 @@ def _draw_kinds(choices: Choices, form: str, theme: str) -> list[str]:
     if theme == "drift":
         return ["int", *dict.fromkeys(choices.among([kind for kind, _ in FEATURES[:7]]) for _ in range(3))]
     kinds = ["int", choices.among(("int", "bigint", "string", "date"))]
-    kinds += [choices.among(SCALARS if form in ("plain", "catalog") else DELTA) for _ in range(choices.below(4))]
+    kinds += [
+        choices.among(SCALARS if form in ("plain", "catalog") else DELTA)
+        for _ in range(choices.below(2 if theme == "moments" else 4))
+    ]
     if theme not in ("correlated", "moments", "flips") and choices.happens(0.2):
         kinds.append(choices.among(NESTED))
     return kinds

@@ -73,15 +73,20 @@ def java_sources() -> dict[str, str]:
     return {source.name: source.read_text(encoding="utf-8") for source in folder.iterdir()}
 
 
+def new_loader(jvm: Any) -> Any:
+    """A class loader that compiles the sources."""
+    sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    for name, text in java_sources().items():
+        sources.addResource(f"sidestep/{name}", text)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
+
+
 def _loader_of(gateway: Any, jvm: Any) -> Any:
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if _LOADER not in vars(gateway):  # hasattr would ask the JVM
-            sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-            for name, text in java_sources().items():
-                sources.addResource(f"sidestep/{name}", text)
-            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
+            loader = new_loader(jvm)
             nothing = gateway.new_array(jvm.java.lang.Object, 0)
             _load(loader, "PythonFunctions").getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
             vars(gateway)[_LOADER] = loader
