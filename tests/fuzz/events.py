@@ -69,7 +69,7 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
             )  # the last table is filtered: the others are read by what it holds
             return [
                 "change",
-                choices.among(("between", "between", "between", "before")),
+                choices.among(("between", "between", "between", "between", "before")),
                 name,
                 _draw_change(choices, world, name),
             ]
@@ -103,13 +103,24 @@ def _draw_change(choices: Choices, world: WorldSpec, name: str) -> list[Any]:
     if choices.happens(0.1):
         return ["remove", number]
     pool = [dict(zip(file, row, strict=True)) for file in table.files for row in zip(*file.values(), strict=True)]
-    rows = [choices.among(pool) for _ in range(choices.between(6, 12))] if pool else []
-    # What was true of a row stays so, but for some of its values: its filter holds as before, and its key is new.
-    changed = {
-        column: [choices.below(GREATEST + 1) if choices.happens(0.3) else row[column] for row in rows]
-        for column in table.columns
-    }
+    rows = [choices.among(pool) for _ in range(choices.between(8, 16))] if pool else []
+    # What was true of a row stays so, but for one column, which may be what is joined by: it gets values that the other
+    # tables have. So a filter holds as before, and other rows have partners.
+    new = _numbers_of_others(world, name)
+    key = choices.among([column for column, kind in table.columns.items() if new.get(kind)] or list(table.columns))
+    numbers = new.get(table.columns[key]) or list(range(GREATEST + 1))
+    changed = {column: [row[column] for row in rows] for column in table.columns}
+    changed[key] = [choices.among(numbers) if choices.happens(0.6) else number for number in changed[key]]
     return ["add", changed] if choices.happens(0.1) else ["rewrite", number, changed]
+
+
+def _numbers_of_others(world: WorldSpec, name: str) -> dict[str, list[int]]:
+    """What the columns of the other tables hold, by type."""
+    held: dict[str, set[int]] = {}
+    for other, table in world.tables.items():
+        for column, kind in table.columns.items() if other != name else ():
+            held.setdefault(kind, set()).update(n for file in table.files for n in file[column] if n is not None)
+    return {kind: sorted(numbers) for kind, numbers in held.items()}
 
 
 def run_event(asked: Asked, event: Event, settings: Mapping[str, str], more: Oracles) -> Outcome:

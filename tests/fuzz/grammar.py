@@ -104,7 +104,7 @@ class Grammar(Conditions):
         left, right = self.base(names[0], 0.2), self.base(names[-1], 0.95)
         if self.choices.happens(0.5):
             left, right = right, left
-        return self.join(left, right)
+        return self.join(left, right, ("INNER", "LEFT SEMI") if self.choices.happens(0.6) else JOINS)
 
     def name(self) -> str:
         self.names += 1
@@ -200,8 +200,8 @@ class Grammar(Conditions):
             parts.append(self.condition({**left, **right}))
         return " AND ".join(parts)
 
-    def join(self, left: Relation, right: Relation) -> Relation:
-        kind = self.choices.among(tuple(kind for kind in JOINS if not (self.plain and kind in ONE_SIDED)))
+    def join(self, left: Relation, right: Relation, kinds: Sequence[str] = JOINS) -> Relation:
+        kind = self.choices.among([kind for kind in kinds if not (self.plain and kind in ONE_SIDED)])
         on = self.on(left.columns, right.columns)
         if on is None:
             return left
@@ -419,7 +419,8 @@ class Grammar(Conditions):
             columns = {new: kind for new, (_, kind) in renamed.items()}
             where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.7) else ""
             sides.append(Relation(f"SELECT * FROM (SELECT {chosen} FROM {name}){where}", columns))
-        made = self.join(*sides) if self.choices.happens(0.6) else self.combine(*sides)
+        first, second = sides
+        made = self.join(first, second) if self.choices.happens(0.6) else self.combine(first, second)
         return self.note("with, used twice", made)
 
     def pivot(self, below: Relation, other: Relation) -> Relation:
