@@ -101,7 +101,8 @@ class Grammar(Conditions):
     def joined(self) -> Relation:
         """A join of which one side is filtered: what the filter leaves there decides what is read here."""
         names = list(self.world.tables)
-        left, right = self.base(names[0], 0.2), self.base(names[-1], 0.95)
+        left = self.base(names[0], self.choices.among((0.0, 0.2)))
+        right = self.held(names[-1]) if self.choices.happens(0.7) else self.base(names[-1], 0.95)
         if self.choices.happens(0.5):
             left, right = right, left
         return self.join(left, right, ("INNER", "LEFT SEMI") if self.choices.happens(0.6) else JOINS)
@@ -125,12 +126,23 @@ class Grammar(Conditions):
         chosen = ", ".join(f"{_in_sql(name)} AS {new}" for new, name in renamed.items())
         columns = {new: own[name] for new, name in renamed.items()}
         inner = ""
-        if spec.features and self.choices.happens(max(0.6, filtered)):
+        if spec.features and filtered and self.choices.happens(max(0.6, filtered)):
             # By the table's own names, which its features are about.
             inner = f" WHERE {self.pick((), spec.features)}"
             filtered /= 2
         where = f" WHERE {self.condition(columns)}" if self.choices.happens(filtered) else ""
         return self.note("scan", Relation(f"SELECT * FROM (SELECT {chosen} FROM {table}{inner}){where}", columns))
+
+    def held(self, table: str) -> Relation:
+        """A table with a condition that some of its rows meet."""
+        below, spec = self.base(table, 0.0), self.world.tables[table]
+        own = dict(zip(below.columns, spec.columns, strict=True))
+        name, kind = self.choices.among(self.comparable(below.columns))
+        numbers = sorted({number for file in spec.files for number in file[own[name]] if number is not None})
+        sign = self.choices.among(("=", "=", ">=", "<="))
+        test = f"{name} {sign} {literal(kind, self.choices.among(numbers or [0]))}"
+        self.common = self.common and kind in COMMON
+        return self.note("filter", Relation(f"SELECT * FROM ({below.sql}) WHERE {test}", below.columns))
 
     def relation(self, depth: int) -> Relation:
         return self.relation_of(self.base(), depth)

@@ -74,6 +74,7 @@ THEMES = (
     "drift",
     "flips",
     "writes",
+    "moments",
     "names",
     "functions",
     "again",
@@ -179,9 +180,12 @@ def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
     functions: dict[str, list[Any]] = {}
     if theme == "functions":
         functions = {f"u{place}": [reader, choices.between(10, GREATEST)] for place, reader in enumerate(READERS)}
+    drawn = [choices.among(forms) for _ in range(count)]
+    if theme == "moments":
+        drawn[-1] = "plain"  # files of other tables do not change
     tables = {
-        f"t{number}": _draw_table(choices, f"t{number}", choices.among(forms), theme, list(functions))
-        for number in range(count)
+        f"t{number}": _draw_table(choices, f"t{number}", form, theme, list(functions))
+        for number, form in enumerate(drawn)
     }
     return WorldSpec(tables, changed, functions, theme)
 
@@ -212,13 +216,14 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
     if form in ("plain", "catalog"):
         declared = {column: kind for column, kind in columns.items() if kind == INTERVAL}
         declared |= {column: "bigint" for column, kind in columns.items() if kind == EDGES}
-    if form == "plain" and choices.happens(0.15):
+    if form == "plain" and choices.happens(0.0 if theme == "moments" else 0.15):
         partition = next((column for column, kind in columns.items() if kind == "string"), None)
     if form == "catalog":
         words = ("string", "varchar(60)", "char(45)", "string collate utf8_lcase")
         declared |= {column: choices.among(words) for column, kind in columns.items() if kind == "string"}
     # A history takes time to make: it is left to the worlds that are about it.
     told = form != "plain" and theme in ("queries", "writes", "names", "again")
+    rarely = 0.0 if theme == "moments" else 0.2
     odd = form in ("plain", "catalog") and theme not in ("names", "moments", "correlated")
     return TableSpec(
         columns,
@@ -233,7 +238,7 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
         features=_draw_features(choices, columns, theme, functions) if form == "laid" else [],
         min_size=choices.between(1, 3 if theme in ("writes", "functions") else 8),
         by=f"{name}_0 % 3" if choices.happens(0.5) else None,
-        history=_draw_history(choices, name, columns) if choices.happens(1.0 if told else 0.2) else [],
+        history=_draw_history(choices, name, columns) if choices.happens(1.0 if told else rarely) else [],
         written=[_draw_way(choices) for _ in files] if odd and choices.happens(0.4) else [],
         lacking=[_draw_lacking(choices, columns, partition) for _ in files] if odd and choices.happens(0.2) else [],
         declared=declared,
