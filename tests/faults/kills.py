@@ -24,11 +24,11 @@ in_long_runs = pytest.mark.skipif(os.environ.get("FAULTS") != "all", reason="sta
 
 
 def run_child(arguments: Sequence[str], **settings: str) -> tuple[int, str]:
-    """A module in a process and group of its own; its end and what it said. Nothing of the group is left after it."""
+    """Python in a process and group of its own; its end and what it said. Nothing of the group is left after it."""
     paths = f"{HERE / 'src'}{os.pathsep}{HERE}"
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, **settings}
     child = subprocess.Popen(
-        [sys.executable, "-m", *arguments],
+        [sys.executable, *arguments],
         env=environment,
         cwd=HERE,
         start_new_session=True,
@@ -51,7 +51,7 @@ def kill_for_real(prepared: Prepared, folder: Path, source: Path, share: str) ->
     root = shutil.copytree(prepared.template, folder / "table")
     if (source / "rows").exists():
         shutil.copytree(source / "rows", folder / "source" / "rows")
-    ended, said = run_child(["tests.faults.spark_writes", str(folder), prepared.write.name, share])
+    ended, said = run_child(["-m", "tests.faults.spark_writes", str(folder), prepared.write.name, share])
     if ended != -signal.SIGKILL:
         raise AssertionError(f"{prepared.write.name} was not killed at {share}, but ended with {ended}: {said[-2000:]}")
     check_after(prepared, root, Killed())

@@ -81,7 +81,7 @@ def test_processes_with_sparks_of_their_own(spark, enabled, tmp_path):
     root = tmp_path / "table"
     write_deltalake(str(root), rows_from(0, 20))
     sidestep.load(spark, str(root), min_size=5)
-    children = ["tests.faults.spark_history", str(root)]
+    children = ["-m", "tests.faults.spark_history", str(root)]
     seen = []
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(run_child, [*children, str(n), "2", str(tmp_path / f"spark-{n}")]) for n in range(2)]

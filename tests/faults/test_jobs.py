@@ -72,6 +72,6 @@ def test_an_executor_that_is_lost(tmp_path):
     home.mkdir()
     for path in Path(pyspark.__file__).parent.iterdir():
         (home / path.name).symlink_to(path)
-    ended, said = run_child(["tests.faults.lost_executor", str(tmp_path)], SPARK_HOME=str(home))
+    ended, said = run_child(["-m", "tests.faults.lost_executor", str(tmp_path)], SPARK_HOME=str(home))
     assert ended == 0, said[-3000:]
     assert "survived" in said

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import sidestep
-from tests.fuzz.run import CASES, Case, fuzz, replay
+from tests.fuzz.run import CASES, SHRINKING, Case, fuzz, replay
 from tests.fuzz.undo import UNDO
 from tests.fuzz.world import THEMES
 
@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("--undo", choices=sorted(UNDO), help="make a mistake again that was mended, and find it")
     parser.add_argument("--keep", type=Path, default=CASES, help="where cases are written (tests/fixtures/fuzz)")
     options = parser.parse_args()
-    undone = nullcontext() if options.undo is None else UNDO[options.undo]()
+    undone = nullcontext() if options.undo is None else UNDO[options.undo].made()
     for noisy in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # many random queries are none, and Spark says so at length
     with undone, tempfile.TemporaryDirectory() as folder, _session() as spark, sidestep.enable(spark):
@@ -69,6 +69,7 @@ def main() -> int:
             keep=options.keep if options.undo is None else None,
             most=1 if options.undo is not None else options.most,
             themes=tuple(options.theme or THEMES),
+            shrinking=SHRINKING if options.undo is None else 0.0,
             say=lambda text: print(text, file=sys.stderr, flush=True),
         )
     print(json.dumps(tally.to_dict()))

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 import sidestep
+from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.organize.featurize import read_back
 from sidestep.store.block_column import BLOCK
 from sidestep.workload.features.feature_set import Feature, FeatureSet
@@ -30,7 +31,9 @@ def build(spark: SparkSession, world: WorldSpec, root: Path) -> None:
     """Write the tables to folders of their names, index them, and let their history happen."""
     for name, (reader, number) in world.functions.items():
         write_number(root / "functions" / name, number)
-        spark.udf.register(name, READERS[reader](str(root / "functions" / name)), "boolean")
+        # Another interpreter may lack pandas, and each query with such a function would be none.
+        with same_interpreter(spark.sparkContext):
+            spark.udf.register(name, READERS[reader](str(root / "functions" / name)), "boolean")
     for name, table in world.tables.items():
         _build_table(spark, table, root / name)
 

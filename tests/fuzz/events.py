@@ -36,7 +36,7 @@ from tests.fuzz.copies import read_files
 from tests.fuzz.functions import write_number
 from tests.fuzz.oracle import NOTHING, REFUSALS, Asked, Outcome, compare, difference, enabled, planned, rows_of, watched
 from tests.fuzz.values import GREATEST, literal, value
-from tests.fuzz.world import WorldSpec, draw_numbers
+from tests.fuzz.world import WorldSpec
 from tests.spark.garbage import copy_with_garbage
 from tests.spark.tables import changed_settings, data_files, switched_off
 
@@ -61,10 +61,18 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
     plain = [name for name in plain if world.tables[name].files and not world.tables[name].history]
     delta = [name for name, table in world.tables.items() if table.form == "delta"]
     laid = [name for name, table in world.tables.items() if table.form == "laid"]
+    functions = world.functions.items()
     match world.theme:
         case "moments" if plain and choices.happens(0.9):
-            name = choices.among(plain)
-            return ["change", choices.among(("between", "between", "before")), name, _draw_change(choices, world, name)]
+            name = choices.among(
+                [plain[-1], *plain]
+            )  # the last table is filtered: the others are read by what it holds
+            return [
+                "change",
+                choices.among(("between", "between", "between", "between", "before")),
+                name,
+                _draw_change(choices, world, name),
+            ]
         case "again" | "moments" | "queries" if delta and choices.happens(0.05 if world.theme == "queries" else 0.6):
             return ["again", choices.among(delta), 1 + choices.below(GREATEST)]
         case "flips":
@@ -80,23 +88,39 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
             usable = [c for c, kind in world.tables[name].columns.items() if kind in ("int", "bigint", "date")]
             return ["must skip", name, choices.among([usable[-1], *usable]), choices.below(GREATEST)]
         case "functions" if choices.happens(0.9):
-            return ["functions", {name: choices.below(GREATEST) for name in world.functions}]
+            # Mostly a lower number than before: more rows meet the condition than when the table was laid out.
+            limits = {name: 1 + (number if choices.happens(0.8) else GREATEST) for name, (_, number) in functions}
+            return ["functions", {name: choices.below(limit) for name, limit in limits.items()}]
     if choices.happens(0.05):
         return ["frame", choices.among(list(FRAMES))]
     return []
 
 
 def _draw_change(choices: Choices, world: WorldSpec, name: str) -> list[Any]:
+    """A file that is removed, added, or made of other rows of its table: filters and joins may now be true of it."""
     table = world.tables[name]
     number = choices.below(len(table.files))
-    rows = len(next(iter(table.files[number].values())))
-    # The rest of the rows stays: then joins and filters that were true of them are so again.
-    changed = {
-        column: draw_numbers(choices, rows, spread=True) if choices.happens(0.4) else numbers
-        for column, numbers in table.files[number].items()
-    }
-    rewrite = ["rewrite", number, changed]
-    return choices.among((rewrite, rewrite, rewrite, ["add", changed], ["remove", number]))
+    if choices.happens(0.1):
+        return ["remove", number]
+    pool = [dict(zip(file, row, strict=True)) for file in table.files for row in zip(*file.values(), strict=True)]
+    rows = [choices.among(pool) for _ in range(choices.between(8, 16))] if pool else []
+    # What was true of a row stays so, but for one column, which may be what is joined by: it gets values that the other
+    # tables have. So a filter holds as before, and other rows have partners.
+    new = _numbers_of_others(world, name)
+    key = choices.among([column for column, kind in table.columns.items() if new.get(kind)] or list(table.columns))
+    numbers = new.get(table.columns[key]) or list(range(GREATEST + 1))
+    changed = {column: [row[column] for row in rows] for column in table.columns}
+    changed[key] = [choices.among(numbers) if choices.happens(0.6) else number for number in changed[key]]
+    return ["add", changed] if choices.happens(0.1) else ["rewrite", number, changed]
+
+
+def _numbers_of_others(world: WorldSpec, name: str) -> dict[str, list[int]]:
+    """What the columns of the other tables hold, by type."""
+    held: dict[str, set[int]] = {}
+    for other, table in world.tables.items():
+        for column, kind in table.columns.items() if other != name else ():
+            held.setdefault(kind, set()).update(n for file in table.files for n in file[column] if n is not None)
+    return {kind: sorted(numbers) for kind, numbers in held.items()}
 
 
 def run_event(asked: Asked, event: Event, settings: Mapping[str, str], more: Oracles) -> Outcome:
@@ -179,16 +203,16 @@ def _with_flips(asked: Asked, seed: int, count: int, settings: Mapping[str, str]
     for text in [asked.query, *_point_queries(asked.world, chance)]:
         with watched(spark) as spy:
             planned(spark.sql(text))
-        plans += [(text, query, _files_read(state.planner, query)) for query in spy.queries]
-    for _ in range(count):
-        path = chance.choice(files)
+        plans += [(text, query, _files_skipped(state.planner, query)) for query in spy.queries]
+    for path in chance.choices(files, [path.stat().st_size for path in files], k=count):
         content = path.read_bytes()
         place, bit = chance.randrange(max(1, len(content))), chance.randrange(8)
         with _flipped(path, content, place, bit):
             indexes.close()
             found = before
             try:
-                text = next((text for text, query, read in plans if read - _files_read(state.planner, query)), "")
+                # Of an index that is found to be damaged nothing is skipped, and Spark need not be asked.
+                text = next((text for text, query, old in plans if _files_skipped(state.planner, query) - old), "")
                 if text:
                     found = compare(Asked(spark, asked.world, asked.root, text, asked.copy), {})
             except (ArithmeticError, LookupError, OSError, ValueError, TypeError, pa.ArrowException, SidestepError):
@@ -215,13 +239,13 @@ def _point_queries(world: WorldSpec, chance: random.Random) -> list[str]:
     return chance.sample(queries, min(POINTS, len(queries)))
 
 
-def _files_read(planner: Planner, query: Query) -> set[tuple[str, str]]:
-    """The files that a query's own predicates leave, each with the scan that reads it."""
+def _files_skipped(planner: Planner, query: Query) -> set[tuple[str, str]]:
+    """The files that are skipped, each with the scan that would have read it."""
     return {
         (scan.scan.key, path)
         for scan in planner.decide(query).scans
         for path, skipped in zip(scan.index.index.files["path"].to_pylist(), scan.skipped_files, strict=True)
-        if not skipped
+        if skipped
     }
 
 
@@ -287,10 +311,9 @@ def _damaged_write(asked: Asked, verb: str, name: str, where: str, damage: str, 
     before = _rows_by_file(asked.root / name)
     if not before:
         return Outcome(invalid=True)
-    victim = Path(sorted(before)[place % len(before)])
-    groups = pq.read_metadata(asked.root / name / victim).num_row_groups
-    noise = {str(victim): {place % max(1, groups)}} if damage == "noise" else {}
-    copy_with_garbage(str(asked.root / name), path, noise)
+    victims = _behind_matches(asked.root / name, sorted(before), where) or [(each, 0) for each in sorted(before)]
+    victim, group = victims[place % len(victims)]
+    copy_with_garbage(str(asked.root / name), path, {victim: {group}} if damage == "noise" else {})
     if damage == "gone":
         (path / victim).unlink()
     setting = "ignoreCorruptFiles" if damage == "noise" else "ignoreMissingFiles"
@@ -312,6 +335,18 @@ def _damaged_write(asked: Asked, verb: str, name: str, where: str, damage: str, 
     if left != rows - deleted:
         return Outcome(f"{verb} under {setting}: {rows} rows before, {deleted} deleted, {left} left", rows=rows)
     return Outcome(rows=rows, oracles=("rows counted",))
+
+
+def _behind_matches(root: Path, files: Sequence[str], where: str) -> list[tuple[str, int]]:
+    """Row groups that come after a row which is sought: who passes over damage has met that row, and loses these."""
+    column, _, number = where.partition(" = ")
+    behind = []
+    for name in files:
+        file = pq.ParquetFile(root / name)
+        values = [file.read_row_group(at, [column])[0].to_pylist() for at in range(file.num_row_groups)]
+        first = next((at for at, group in enumerate(values) if int(number) in group), len(values))
+        behind += [(name, at) for at in range(first + 1, len(values))]
+    return behind
 
 
 def _rows_by_file(path: Path) -> dict[str, int]:

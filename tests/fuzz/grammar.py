@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from tests.fuzz.choices import Choices
-from tests.fuzz.values import EDGES, GREATEST, INTERVAL, NESTED, NUMBERS, literal, quoted
+from tests.fuzz.conditions import COMMON, Conditions
+from tests.fuzz.values import GREATEST, INTERVAL, NESTED, NUMBERS, literal, quoted
 from tests.fuzz.world import TableSpec, WorldSpec
-
-T = TypeVar("T")
 
 JOINS = (
     "INNER",
@@ -27,8 +26,6 @@ JOINS = (
 )
 ONE_SIDED = ("LEFT SEMI", "LEFT ANTI")
 WHOLE = ("int", "bigint")
-COMMON = ("int", "bigint", "string", "double", "date", "decimal(9,2)", "smallint", "tinyint", "boolean", EDGES)
-"""Types whose constants and comparisons DuckDB has as Spark does."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +36,17 @@ class Relation:
     columns: dict[str, str]
 
 
-class Grammar:
+class Grammar(Conditions):
     """Writes one query. Every column of every part has a name of its own, so that any part can refer to any other."""
 
     def __init__(self, choices: Choices, world: WorldSpec) -> None:
-        self.choices, self.world = choices, world
+        super().__init__(choices)
+        self.world = world
         self.names = 0
         self.shared: list[tuple[str, Relation]] = []
         """Common table expressions so far, to be used again."""
         self.operators: Counter[str] = Counter()
         """What the query is made of."""
-        self.common = True
-        """Whether it says the same to DuckDB, as far as that is known."""
-        self.plain = choices.happens(0.35)
-        """Whether it is kept to what DuckDB knows, where there is a choice."""
 
     def query(self) -> str:
         relation = self.whole()
@@ -86,15 +80,17 @@ class Grammar:
 
     def own_column(self, outer: Relation, inner: Relation) -> Relation:
         """A column of the outer row by way of a subquery that may be empty: NULL there says nothing of the column."""
-        on = self.on(outer.columns, inner.columns)
+        lateral = self.choices.happens(0.3)
+        on = (self.on if lateral else self.on_limited)(outer.columns, inner.columns)
         mine = self.comparable(outer.columns)
         if on is None or not mine:
             return outer
-        a, kind = self.choices.among(mine)
+        # Of a column that equals one of the subquery's own, that one is taken, and nothing of the outer row is needed.
+        a, kind = self.choices.among([each for each in mine if not re.search(rf"\b{each[0]}\b", on)] or mine)
         what = f"{a} + 0" if kind in WHOLE and self.choices.happens(0.2) else a
         new = self.name()
         either = f" OR {self.condition(outer.columns)}" if self.choices.happens(0.15) else ""
-        if self.choices.happens(0.3):
+        if lateral:
             side = f"LEFT JOIN LATERAL (SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}) ON TRUE"
             text = f"SELECT * FROM ({outer.sql}) {side} WHERE {new} IS NULL{either}"
             return self.note("lateral left join", Relation(text, {**outer.columns, new: kind}))
@@ -105,10 +101,11 @@ class Grammar:
     def joined(self) -> Relation:
         """A join of which one side is filtered: what the filter leaves there decides what is read here."""
         names = list(self.world.tables)
-        left, right = self.base(names[0], 0.2), self.base(names[-1], 0.95)
+        left = self.base(names[0], self.choices.among((0.0, 0.2)))
+        right = self.held(names[-1]) if self.choices.happens(0.7) else self.base(names[-1], 0.95)
         if self.choices.happens(0.5):
             left, right = right, left
-        return self.join(left, right)
+        return self.join(left, right, ("INNER", "LEFT SEMI") if self.choices.happens(0.6) else JOINS)
 
     def name(self) -> str:
         self.names += 1
@@ -118,152 +115,6 @@ class Grammar:
         self.operators[operator] += 1
         self.common = self.common and common
         return relation
-
-    def pick(self, common: Sequence[T], spark: Sequence[T] = ()) -> T:
-        """One of several forms; with one of the latter, the query is in Spark's dialect alone."""
-        number = self.choices.below(len(common) + (0 if self.plain and common else len(spark)))
-        if number < len(common):
-            return common[number]
-        self.common = False
-        return spark[number - len(common)]
-
-    # ---- conditions
-
-    def comparable(self, columns: Mapping[str, str]) -> list[tuple[str, str]]:
-        return [(name, kind) for name, kind in columns.items() if kind not in NESTED]
-
-    def condition(self, columns: dict[str, str], depth: int = 1) -> str:
-        """A condition on columns; not always one that a synopsis can judge."""
-        kinds = self.comparable(columns)
-        if self.plain:
-            kinds = [(name, kind) for name, kind in kinds if kind in COMMON] or kinds
-        if not kinds:
-            return "TRUE"
-        if depth and self.choices.happens(0.25):
-            return self.connected(columns, depth)
-        nested = [(name, kind) for name, kind in columns.items() if kind in NESTED]
-        if nested and not self.plain and self.choices.happens(0.3):
-            return self.of_nested(*self.choices.among(nested))
-        return self.atom(*self.choices.among(kinds), columns)
-
-    def connected(self, columns: dict[str, str], depth: int) -> str:
-        one, other = (self.condition(columns, depth - 1) for _ in range(2))
-        return self.choices.among(
-            (f"({one} AND {other})", f"({one} OR {other})", f"NOT ({one})", f"({one}) <=> ({other})")
-        )
-
-    def atom(self, name: str, kind: str, columns: Mapping[str, str]) -> str:
-        number = self.choices.below(GREATEST + 1)
-        text = literal(kind, number)
-        more = literal(kind, min(GREATEST, number + self.choices.below(9)))
-        if self.choices.happens(0.5):
-            # What an index speaks of: half of all conditions.
-            made = self.pick(
-                (
-                    f"{name} = {text}",
-                    f"{name} < {text}",
-                    f"{name} >= {text}",
-                    f"{name} BETWEEN {text} AND {more}",
-                    f"{name} IN ({text}, {more})",
-                    f"{name} IS NULL",
-                )
-            )
-            self.common = self.common and kind in COMMON
-            return made
-        alike = [other for other, type in columns.items() if type == kind and other != name] or [name]
-        common = [
-            f"{name} IS NULL",
-            f"{name} IS NOT NULL",
-            f"{name} <> {text}",
-            f"{name} NOT IN ({text}, {more})",
-            f"{name} IN ({text}, NULL, {more})",
-            f"{name} NOT IN ({text}, NULL)",
-            f"{name} <=> {text}",
-            f"{name} = {self.choices.among(alike)}",
-            f"{name} <= {self.choices.among(alike)}",
-            f"coalesce({name}, {text}) = {more}",
-            f"nullif({name}, {text}) IS NULL",
-            f"CASE WHEN {name} > {text} THEN {name} IS NULL ELSE {name} = {more} END",
-            f"({name} = {text}) IS NOT TRUE",
-            f"NOT ({name} < {text} OR {name} IS NULL)",
-        ]
-        spark: list[str] = [f"hash({name}) % 2 = 0", f"if({name} IS NULL, TRUE, {name} < {text})"]
-        if kind == "string":
-            common += [f"{name} LIKE 'k%'", f"{name} LIKE '%1_'", f"{name} LIKE 'p%1'", f"{name} NOT LIKE '%0%'"]
-            spark += [
-                f"startswith({name}, 'p')",
-                f"upper({name}) > 'K'",
-                f"{name} RLIKE '^k0'",
-                f"{name} LIKE 'k\\\\'%'",
-            ]
-            spark += [f"{name} LIKE ANY ('k%', '%2')", f"length({name}) < 4", f"substring({name}, 1, 1) = 'k'"]
-            spark += [f"{name} COLLATE UTF8_LCASE = 'K005'", f"contains({name}, '01')", f"endswith({name}, '7')"]
-        if kind in NUMBERS:
-            common += [f"-{name} > -{number}", f"abs({name}) = {number}"]
-            spark += [
-                f"{name} + 1 = {number}",
-                f"CAST({name} AS DOUBLE) < {number}",
-                f"CAST({name} AS STRING) = '{number}'",
-                f"{name} % 3 = 1",
-                f"CAST({name} AS DECIMAL(12, 3)) >= {number}.5",
-                f"{name} = '{number}'",
-                f"{name} < {number}.5",
-                f"CAST({name} AS BIGINT) IN ({number}, {number + 2})",
-                f"try_cast({name} AS TINYINT) = {number}",
-            ]
-        if kind in ("date", "timestamp", "timestamp_ntz"):
-            spark += [
-                f"dayofweek({name}) = {1 + number % 7}",
-                f"CAST({name} AS DATE) = {literal('date', number)}",
-                f"{name} > {literal('timestamp', number)}",
-                f"{name} = '2020-01-{1 + number % 28:02d}'",
-                f"year({name}) = 2020",
-                f"date_trunc('MONTH', {name}) = TIMESTAMP '2020-01-01'",
-                f"CAST({name} AS STRING) < '2020-01-2'",
-            ]
-        made = self.pick(common, spark)
-        self.common = self.common and kind in COMMON
-        return made
-
-    def null_or_atom(self, name: str, kind: str, columns: Mapping[str, str]) -> str:
-        """Of what an outer or lateral join gives, NULL is asked for most."""
-        return f"{name} IS NULL" if self.choices.below(2) == 0 else self.atom(name, kind, columns)
-
-    def of_nested(self, name: str, kind: str) -> str:
-        number = self.choices.below(GREATEST + 1)
-        if kind.startswith("struct"):
-            forms = [
-                f"{name}.a = {number}",
-                f"{name}.b IS NULL",
-                f"CAST({name} AS STRING) LIKE '%s1%'",
-                f"{name} IS NULL",
-                f"{name} = named_struct('a', {number}, 'b', 's1')",
-                f"{name}.a BETWEEN {number} AND {number + 3}",
-            ]
-        elif kind.startswith("array"):
-            forms = [
-                f"array_contains({name}, {number})",
-                f"size({name}) > 2",
-                f"CAST({name} AS STRING) LIKE '[0%'",
-                f"exists({name}, e -> e = {number})",
-                f"forall({name}, e -> e < {number})",
-                f"aggregate({name}, 0, (a, e) -> a + e) > {number}",
-                f"size(filter({name}, e -> e > {number})) = 1",
-                f"array_contains(transform({name}, e -> e + 1), {number})",
-                f"try_element_at({name}, 1) = {number}",
-            ]
-        else:
-            forms = [
-                f"element_at({name}, 'k1') = {number}",
-                f"{name}['k0'] < {number}",
-                f"size({name}) > 0",
-                f"CAST({name} AS STRING) LIKE '[%'",
-                f"map_contains_key({name}, 'k2')",
-                f"size(map_filter({name}, (k, v) -> v > {number})) = 1",
-            ]
-        return self.pick((), forms)
-
-    # ---- relations
 
     def base(self, table: str | None = None, filtered: float = 0.75) -> Relation:
         """A table; with its own conditions, or with what its features ask."""
@@ -275,12 +126,23 @@ class Grammar:
         chosen = ", ".join(f"{_in_sql(name)} AS {new}" for new, name in renamed.items())
         columns = {new: own[name] for new, name in renamed.items()}
         inner = ""
-        if spec.features and self.choices.happens(max(0.6, filtered)):
+        if spec.features and filtered and self.choices.happens(max(0.6, filtered)):
             # By the table's own names, which its features are about.
             inner = f" WHERE {self.pick((), spec.features)}"
             filtered /= 2
         where = f" WHERE {self.condition(columns)}" if self.choices.happens(filtered) else ""
         return self.note("scan", Relation(f"SELECT * FROM (SELECT {chosen} FROM {table}{inner}){where}", columns))
+
+    def held(self, table: str) -> Relation:
+        """A table with a condition that some of its rows meet."""
+        below, spec = self.base(table, 0.0), self.world.tables[table]
+        own = dict(zip(below.columns, spec.columns, strict=True))
+        name, kind = self.choices.among(self.comparable(below.columns))
+        numbers = sorted({number for file in spec.files for number in file[own[name]] if number is not None})
+        sign = self.choices.among(("=", "=", ">=", "<="))
+        test = f"{name} {sign} {literal(kind, self.choices.among(numbers or [0]))}"
+        self.common = self.common and kind in COMMON
+        return self.note("filter", Relation(f"SELECT * FROM ({below.sql}) WHERE {test}", below.columns))
 
     def relation(self, depth: int) -> Relation:
         return self.relation_of(self.base(), depth)
@@ -319,6 +181,21 @@ class Grammar:
             if kind == other or (mixed and kind in NUMBERS and other in NUMBERS)
         ]
 
+    def on_limited(self, outer: dict[str, str], inner: dict[str, str]) -> str | None:
+        """What ties a subquery with a limit to the outer row: each outer column to one of its type, and once.
+
+        Other equalities Spark takes out of the subquery and asks after the limit, which then has taken any row: that
+        is a mistake of Spark's own, and what comes of it depends on the order of rows.
+        """
+        pairs = self.pairs(outer, inner)
+        if not pairs:
+            return None
+        tied = dict(self.choices.among(pairs) for _ in range(1 + self.choices.happens(0.3)))
+        parts = [f"{a} {self.choices.among(('=', '=', '=', '=', '<=>'))} {b}" for a, b in tied.items()]
+        if self.choices.happens(0.25):
+            parts.append(self.condition(self.choices.among((outer, inner))))
+        return " AND ".join(parts)
+
     def on(self, left: dict[str, str], right: dict[str, str]) -> str | None:
         pairs = self.pairs(left, right) or self.pairs(left, right, mixed=True)
         if not pairs:
@@ -335,8 +212,8 @@ class Grammar:
             parts.append(self.condition({**left, **right}))
         return " AND ".join(parts)
 
-    def join(self, left: Relation, right: Relation) -> Relation:
-        kind = self.choices.among(tuple(kind for kind in JOINS if not (self.plain and kind in ONE_SIDED)))
+    def join(self, left: Relation, right: Relation, kinds: Sequence[str] = JOINS) -> Relation:
+        kind = self.choices.among([kind for kind in kinds if not (self.plain and kind in ONE_SIDED)])
         on = self.on(left.columns, right.columns)
         if on is None:
             return left
@@ -398,14 +275,16 @@ class Grammar:
         if on is None or not mine or not theirs:
             return outer
         (a, kind), (b, other) = self.choices.among(mine), self.choices.among(theirs)
-        own = (f"(SELECT {a} FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind)
+        first = self.on_limited(outer.columns, inner.columns)
+        own = [] if first is None else [(f"(SELECT {a} FROM ({inner.sql}) WHERE {first} LIMIT 1)", kind)]
+        coalesced = [(sql.replace(f"SELECT {a} ", f"SELECT coalesce({a}, {a}) ", 1), kind) for sql, kind in own]
         value, type = self.choices.among(
             (
-                *([own] * 6 if self.world.theme == "correlated" else [own]),
+                *own * (6 if self.world.theme == "correlated" else 1),
                 (f"(SELECT max({b}) FROM ({inner.sql}) WHERE {on})", other),
                 (f"(SELECT max({b}) FROM ({inner.sql}))", other),
                 (f"(SELECT count(*) FROM ({inner.sql}) WHERE {on})", "bigint"),
-                (f"(SELECT coalesce({a}, {a}) FROM ({inner.sql}) WHERE {on} LIMIT 1)", kind),
+                *coalesced,
             )
         )
         operator = (
@@ -439,8 +318,10 @@ class Grammar:
         if kind in WHOLE and self.choices.happens(0.3):
             what, type = f"{a} + 0", kind
         join = self.choices.among(("LEFT JOIN", "JOIN", "LEFT JOIN"))
-        limit = " LIMIT 1" if what in (a, f"{a} + 0") and self.choices.happens(0.3) else ""
-        side = f"SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}{limit}"
+        if what in (a, f"{a} + 0") and self.choices.happens(0.3):
+            limited = self.on_limited(outer.columns, inner.columns)
+            on = on if limited is None else f"{limited} LIMIT 1"
+        side = f"SELECT {what} AS {new} FROM ({inner.sql}) WHERE {on}"
         text = f"SELECT * FROM ({outer.sql}) {join} LATERAL ({side}) ON TRUE"
         columns = {**outer.columns, new: type}
         where = ""
@@ -550,7 +431,8 @@ class Grammar:
             columns = {new: kind for new, (_, kind) in renamed.items()}
             where = f" WHERE {self.condition(columns)}" if self.choices.happens(0.7) else ""
             sides.append(Relation(f"SELECT * FROM (SELECT {chosen} FROM {name}){where}", columns))
-        made = self.join(*sides) if self.choices.happens(0.6) else self.combine(*sides)
+        first, second = sides
+        made = self.join(first, second) if self.choices.happens(0.6) else self.combine(first, second)
         return self.note("with, used twice", made)
 
     def pivot(self, below: Relation, other: Relation) -> Relation:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
+from sidestep.spark.jvm.bridge import java_sources, new_loader
 from tests.fuzz.choices import Choices, shrink
+from tests.fuzz.grammar import Grammar
 from tests.fuzz.run import CASES, Case, draw_case, fuzz, replay
 from tests.fuzz.undo import UNDO
 from tests.fuzz.world import THEMES, WorldSpec, draw_world
@@ -49,21 +52,39 @@ def test_a_short_run_skips_and_is_held_against_every_oracle(spark, enabled, tmp_
 
 
 @pytest.mark.parametrize("name", sorted(UNDO))
+def test_every_mistake_can_be_made_again(spark, name):
+    with UNDO[name].made():  # each says so if the code that it changes is no longer there
+        loader = new_loader(spark.sparkContext._jvm)
+        for source in java_sources() if UNDO[name].java else ():
+            loader.loadClass(f"sidestep.{source.removesuffix('.java')}")
+
+
+@pytest.mark.parametrize("name", sorted(name for name, undo in UNDO.items() if not undo.java))
 def test_a_mistake_made_again_is_found(spark, enabled, tmp_path, name):
-    with UNDO[name]():
+    with UNDO[name].made():
         tally = fuzz(
             spark,
             tmp_path,
             seed=2,
             seconds=math.inf,
-            worlds=3,
+            worlds=4,
             queries=12,
             keep=None,
             most=1,
-            themes=("correlated",),
+            themes=(UNDO[name].theme,),
             shrinking=0,
         )
     assert tally.differences
+
+
+def test_limited_subqueries_are_tied_as_spark_gets_it_right():
+    for seed in range(200):
+        grammar = Grammar(Choices(seed), draw_world(Choices(seed), "correlated"))
+        on = grammar.on_limited({"a": "int", "b": "int"}, {"c": "int", "d": "int"})
+        assert on is not None
+        tied = re.findall(r"\b([ab]) (?:=|<=>) [cd]\b", on)
+        assert tied
+        assert len(set(tied)) == len(tied), on
 
 
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)

@@ -74,6 +74,7 @@ THEMES = (
     "drift",
     "flips",
     "writes",
+    "moments",
     "names",
     "functions",
     "again",
@@ -118,6 +119,9 @@ PLANNING: dict[str, tuple[str, str]] = {
     "spark.sql.cbo.enabled": ("false", "true"),
     "spark.sql.files.maxPartitionBytes": ("134217728", "1000"),
     "spark.sidestep.induced": ("true", "false"),
+    "spark.sidestep.selectors": ("true", "false"),
+    "spark.sidestep.selectors.leastGain": ("0", "4"),
+    "spark.sidestep.selectors.mostTouched": ("1", "0.5"),
 }
 """Settings that change how a query is planned, and never what it gives."""
 FAST: dict[str, str] = {
@@ -126,6 +130,9 @@ FAST: dict[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
     "spark.sidestep.induced.seconds": "60",
+    "spark.sidestep.selectors.leastBytes": "0",
+    "spark.sidestep.selectors.leastGain": "0",
+    "spark.sidestep.selectors.mostTouched": "1",
 }
 """For small tables: compiling a query takes longer than running it. And what is induced must not hang on the clock."""
 
@@ -152,7 +159,9 @@ ODD_NAMES = ("_block", "_block", "a b", "select", "Größe", "x.y", "c`d", "A")
 
 def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
     """One to four tables."""
-    changed = {name: values[1] for name, values in MEANINGS.items() if choices.happens(0.1)}
+    changed: dict[str, str] = {}
+    if choices.happens(0.5):
+        changed = {name: values[1] for name, values in MEANINGS.items() if choices.happens(0.15)}
     forms: tuple[str, ...]
     match theme:
         case "correlated":
@@ -162,22 +171,27 @@ def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
             count, forms = 1, ("laid",)
             if theme == "drift":
                 changed = {name: MEANINGS[name][1] for name in DRIFTING if choices.happens(0.5)}
+            elif theme == "functions":
+                changed = {}  # or what is known of functions under other settings is not asked for at all
         case "again":
             count, forms = 1, ("delta",)
         case "names":
             count, forms = 1, ("plain", "plain", "plain", "delta", "laid")
         case "moments":
-            count, forms = 2, ("plain", "plain", "plain", "delta", "laid")
+            count, forms = 2, ("plain", "plain", "plain", "plain", "plain", "delta", "laid")
         case "flips":
             count, forms = 1 + choices.below(2), ("plain", "plain", "laid")
         case _:
             count, forms = 1 + choices.below(4), ("plain", "plain", "plain", "catalog", "plain", "laid", "delta")
     functions: dict[str, list[Any]] = {}
     if theme == "functions":
-        functions = {f"u{place}": [reader, choices.below(GREATEST)] for place, reader in enumerate(READERS)}
+        functions = {f"u{place}": [reader, choices.between(10, GREATEST)] for place, reader in enumerate(READERS)}
+    drawn = [choices.among(forms) for _ in range(count)]
+    if theme == "moments":
+        drawn[-1] = "plain"  # files of other tables do not change
     tables = {
-        f"t{number}": _draw_table(choices, f"t{number}", choices.among(forms), theme, list(functions))
-        for number in range(count)
+        f"t{number}": _draw_table(choices, f"t{number}", form, theme, list(functions))
+        for number, form in enumerate(drawn)
     }
     return WorldSpec(tables, changed, functions, theme)
 
@@ -186,7 +200,10 @@ def _draw_kinds(choices: Choices, form: str, theme: str) -> list[str]:
     if theme == "drift":
         return ["int", *dict.fromkeys(choices.among([kind for kind, _ in FEATURES[:7]]) for _ in range(3))]
     kinds = ["int", choices.among(("int", "bigint", "string", "date"))]
-    kinds += [choices.among(SCALARS if form in ("plain", "catalog") else DELTA) for _ in range(choices.below(4))]
+    kinds += [
+        choices.among(SCALARS if form in ("plain", "catalog") else DELTA)
+        for _ in range(choices.below(2 if theme == "moments" else 4))
+    ]
     if theme not in ("correlated", "moments", "flips") and choices.happens(0.2):
         kinds.append(choices.among(NESTED))
     return kinds
@@ -199,18 +216,20 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
         columns |= {choices.among(ODD_NAMES): choices.among(("int", "bigint")) for _ in range(2)}
     if form != "plain" and form != "catalog":
         columns = {column: kind for column, kind in columns.items() if kind != INTERVAL}
-    files = [
-        _draw_file(choices, columns) for _ in range(choices.between(3 if theme in ("moments", "correlated") else 1, 7))
-    ]
+    least = 3 if theme in ("moments", "correlated", "functions", "drift") else 1
+    files = [_draw_file(choices, columns) for _ in range(choices.between(least, 7))]
     partition, declared = None, {}
     if form in ("plain", "catalog"):
         declared = {column: kind for column, kind in columns.items() if kind == INTERVAL}
         declared |= {column: "bigint" for column, kind in columns.items() if kind == EDGES}
-    if form == "plain" and choices.happens(0.15):
+    if form == "plain" and choices.happens(0.0 if theme == "moments" else 0.15):
         partition = next((column for column, kind in columns.items() if kind == "string"), None)
     if form == "catalog":
         words = ("string", "varchar(60)", "char(45)", "string collate utf8_lcase")
         declared |= {column: choices.among(words) for column, kind in columns.items() if kind == "string"}
+    # A history takes time to make: it is left to the worlds that are about it.
+    told = form != "plain" and theme in ("queries", "writes", "names", "again")
+    rarely = 0.0 if theme == "moments" else 0.2
     odd = form in ("plain", "catalog") and theme not in ("names", "moments", "correlated")
     return TableSpec(
         columns,
@@ -223,9 +242,9 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
         if form != "laid" and theme == "queries"
         else None,
         features=_draw_features(choices, columns, theme, functions) if form == "laid" else [],
-        min_size=choices.between(1, 8),
+        min_size=choices.between(1, 3 if theme in ("writes", "functions") else 8),
         by=f"{name}_0 % 3" if choices.happens(0.5) else None,
-        history=_draw_history(choices, name, columns) if form != "plain" or choices.happens(0.2) else [],
+        history=_draw_history(choices, name, columns) if choices.happens(1.0 if told else rarely) else [],
         written=[_draw_way(choices) for _ in files] if odd and choices.happens(0.4) else [],
         lacking=[_draw_lacking(choices, columns, partition) for _ in files] if odd and choices.happens(0.2) else [],
         declared=declared,
@@ -235,7 +254,7 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
 
 def _draw_features(choices: Choices, columns: Mapping[str, str], theme: str, functions: Sequence[str]) -> list[str]:
     features = []
-    for kind, text in FEATURES:
+    for kind, text in FEATURES[:7] if theme == "drift" else FEATURES:
         of_kind = [column for column, type in columns.items() if type == kind]
         if of_kind and choices.happens(0.8 if theme == "drift" else 0.4):
             column = quoted(choices.among(of_kind))
@@ -270,10 +289,10 @@ def _draw_lacking(choices: Choices, columns: Mapping[str, str], partition: str |
 def _draw_file(choices: Choices, columns: Mapping[str, str]) -> dict[str, Numbers]:
     """Rows of a file: most columns lie close together in it, as skipping needs it."""
     rows = choices.between(0, 12)
-    return {column: draw_numbers(choices, rows, choices.happens(0.2)) for column in columns}
+    return {column: _draw_numbers(choices, rows, choices.happens(0.2)) for column in columns}
 
 
-def draw_numbers(choices: Choices, rows: int, spread: bool) -> Numbers:
+def _draw_numbers(choices: Choices, rows: int, spread: bool) -> Numbers:
     start, width = (0, GREATEST) if spread else (choices.below(36), choices.between(1, 7))
     nulls = choices.among((0.0, 0.0, 0.1, 0.5))
     return [

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ from sidestep.spark.table.load import load
 from sidestep.spark.table.optimize import optimize
 from sidestep.store import read_snapshot
 from sidestep.store.upkeep.vacuum import vacuum
+from tests.faults.kills import run_child
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths
 from tests.spark.tables import data_files
 
@@ -28,6 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from pyspark.sql import SparkSession
 loading, optimizing, state = (import_module(f"sidestep.spark.table.{name}") for name in ("load", "optimize", "state"))
+from tests.faults.kills import run_child
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS
 
 job, point, root = sys.argv[1:]
@@ -74,21 +72,8 @@ else:
 
 def killed(job: str, point: str, root: Path) -> None:
     """Run a job in a process of its own, which kills itself on the way, and everything that it had started."""
-    here = Path(__file__).resolve().parents[3]
-    environment = {**os.environ, "PYTHONPATH": f"{here / 'src'}{os.pathsep}{here}"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, job, point, str(root)],
-        env=environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        _, said = child.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-    assert child.returncode == -signal.SIGKILL, said.decode()[-2000:]
+    ended, said = run_child(["-c", CHILD, job, point, str(root)])
+    assert ended == -signal.SIGKILL, said[-2000:]
 
 
 def leftovers(root: Path) -> set[str]:

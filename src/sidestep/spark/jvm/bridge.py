@@ -67,16 +67,28 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def java_sources() -> dict[str, str]:
+    """The text of each Java source by the name of its file."""
+    folder = importlib.resources.files("sidestep.spark.jvm").joinpath("java")
+    return {source.name: source.read_text(encoding="utf-8") for source in folder.iterdir()}
+
+
+def new_loader(jvm: Any) -> Any:
+    """A class loader that compiles the sources."""
+    sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
+    for name, text in java_sources().items():
+        sources.addResource(f"sidestep/{name}", text)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
+    loader.setTargetVersion(8)  # earlier classes cannot call static methods of interfaces
+    return loader
+
+
 def _loader_of(gateway: Any, jvm: Any) -> Any:
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if _LOADER not in vars(gateway):  # hasattr would ask the JVM
-            sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-            for source in importlib.resources.files("sidestep.spark.jvm").joinpath("java").iterdir():
-                sources.addResource(f"sidestep/{source.name}", source.read_text(encoding="utf-8"))
-            parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")
-            loader.setTargetVersion(8)  # earlier classes cannot call static methods of interfaces
+            loader = new_loader(jvm)
             nothing = gateway.new_array(jvm.java.lang.Object, 0)
             _load(loader, "PythonFunctions").getConstructors()[0].newInstance(nothing).ask(PythonFunctions())
             vars(gateway)[_LOADER] = loader
