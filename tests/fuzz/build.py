@@ -19,7 +19,7 @@ from sidestep.spark.organize.featurize import read_back
 from sidestep.store.block_column import BLOCK
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.fuzz.functions import READERS, write_number
-from tests.fuzz.values import ARROW, value
+from tests.fuzz.values import ARROW, ticked, value
 from tests.fuzz.world import Numbers, TableSpec, WorldSpec
 from tests.spark.tables import data_files, set_age, write_file
 
@@ -238,7 +238,7 @@ def truth_of(spark: SparkSession, table: TableSpec, path: Path) -> DataFrame:
     if table.form in ("plain", "catalog"):
         return frame_of(spark, table, path)
     files = sorted(DeltaTable(str(path)).file_uris())
-    columns = [f"`{column}`" for column in table.columns]
+    columns = [ticked(column) for column in table.columns]
     reader = spark.read.schema(f"{table.schema()}, `{BLOCK}` int" if BLOCK not in table.columns else table.schema())
     return (reader.parquet(*files) if files else spark.createDataFrame([], table.schema())).select(*columns)
 

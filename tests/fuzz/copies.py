@@ -16,6 +16,7 @@ from sidestep.spark.relation import from_snapshot
 from sidestep.store import read_snapshot
 from tests.fuzz.build import frame_of, register_table
 from tests.fuzz.oracle import REFUSALS, Asked, Outcome, Spy, difference, rows_of
+from tests.fuzz.values import ticked
 from tests.spark.garbage import copy_with_garbage
 from tests.spark.tables import data_files, switched_off, with_only
 
@@ -63,7 +64,7 @@ def without_skipped(asked: Asked, frame: DataFrame, expected: list[str], spy: Sp
                     continue
                 rows = from_snapshot(spark, replace(snapshot, files=left))
             changed.append(name)
-            rows.select(*(f"`{column.replace('`', '``')}`" for column in columns)).createOrReplaceTempView(name)
+            rows.select(*map(ticked, columns)).createOrReplaceTempView(name)
         if not changed:
             return Outcome()
         with switched_off(spark):

@@ -35,7 +35,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.copies import read_files
 from tests.fuzz.functions import write_number
 from tests.fuzz.oracle import NOTHING, REFUSALS, Asked, Outcome, compare, difference, enabled, planned, rows_of, watched
-from tests.fuzz.values import GREATEST, literal, value
+from tests.fuzz.values import GREATEST, literal, ticked, value
 from tests.fuzz.world import WorldSpec
 from tests.spark.garbage import copy_with_garbage
 from tests.spark.tables import changed_settings, data_files, switched_off
@@ -233,7 +233,7 @@ def _point_queries(world: WorldSpec, chance: random.Random) -> list[str]:
             present = sorted({number for file in table.files for number in file[column] if number is not None})
             if kind in ("int", "bigint", "smallint", "date", "string", "decimal(9,2)") and present:
                 queries += [
-                    f"SELECT * FROM {name} WHERE {_ticked(column)} = {literal(kind, number)}"
+                    f"SELECT * FROM {name} WHERE {ticked(column)} = {literal(kind, number)}"
                     for number in chance.sample(present, min(4, len(present)))
                 ]
     return chance.sample(queries, min(POINTS, len(queries)))
@@ -361,7 +361,7 @@ def _rows_by_file(path: Path) -> dict[str, int]:
 def _must_skip(asked: Asked, name: str, column: str, number: int) -> Outcome:
     """A plain condition must skip each file whose values lie beside it: an index that does nothing is wrong too."""
     spark, table = asked.spark, asked.world.tables[name]
-    query = f"SELECT * FROM {name} WHERE {_ticked(column)} = {literal(table.columns[column], number)}"
+    query = f"SELECT * FROM {name} WHERE {ticked(column)} = {literal(table.columns[column], number)}"
     outcome = compare(Asked(spark, asked.world, asked.root, query, asked.copy), {})
     if outcome.difference or outcome.invalid or table.form != "plain" or table.history or table.indexed is not None:
         return outcome
@@ -376,10 +376,6 @@ def _must_skip(asked: Asked, name: str, column: str, number: int) -> Outcome:
     if read > needed:
         return Outcome(f"reads {read} files of {len(table.files)}, of which {needed} can hold the value: {query}")
     return outcome
-
-
-def _ticked(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 # ---- functions whose files change

@@ -123,7 +123,7 @@ class Grammar(Conditions):
         self.common = self.common and _is_common(spec)
         own = dict(spec.columns)
         renamed = {self.name(): name for name in own}
-        chosen = ", ".join(f"{_in_sql(name)} AS {new}" for new, name in renamed.items())
+        chosen = ", ".join(f"{quoted(name)} AS {new}" for new, name in renamed.items())
         columns = {new: own[name] for new, name in renamed.items()}
         inner = ""
         if spec.features and filtered and self.choices.happens(max(0.6, filtered)):
@@ -534,10 +534,6 @@ class Grammar(Conditions):
         text = f"SELECT * FROM (SELECT * FROM ({below.sql}) {how})"
         where = f" WHERE {self.condition(below.columns)}"
         return self.note("order", Relation(text + where, below.columns), common=False)
-
-
-def _in_sql(name: str) -> str:
-    return quoted(name) if "`" not in name else "`" + name.replace("`", "``") + "`"
 
 
 def _is_common(table: TableSpec) -> bool:

@@ -12,7 +12,7 @@ from tests.fuzz.choices import Choices, shrink
 from tests.fuzz.grammar import Grammar
 from tests.fuzz.run import CASES, Case, draw_case, fuzz, replay
 from tests.fuzz.undo import UNDO
-from tests.fuzz.world import THEMES, WorldSpec, draw_world
+from tests.fuzz.world import THEMES, TableSpec, WorldSpec, draw_world
 
 SEED = 20_261_116
 
@@ -24,6 +24,10 @@ def test_the_same_numbers_make_the_same_world_and_case(theme):
     chance = Choices(8)
     case = draw_case(chance, first)[1]
     assert draw_case(Choices(taken=chance.taken), first)[1] == case
+
+
+def test_names_are_written_as_sql_wants_them():
+    assert TableSpec({"a b": "int", "c`d": "date"}, []).schema() == "`a b` int, `c``d` date"
 
 
 def test_a_case_is_kept_whole(tmp_path):

@@ -114,4 +114,9 @@ def literal(kind: str, number: int) -> str:
 
 def quoted(name: str) -> str:
     """A name in Spark's SQL."""
-    return name if name.isidentifier() and not name.startswith("_") else f"`{name}`"
+    return name if name.isidentifier() and not name.startswith("_") else ticked(name)
+
+
+def ticked(name: str) -> str:
+    """A name as it is written whatever it is."""
+    return "`" + name.replace("`", "``") + "`"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fuzz.choices import Choices
 from tests.fuzz.functions import READERS
-from tests.fuzz.values import DELTA, EDGES, GREATEST, INTERVAL, NESTED, SCALARS, literal, quoted
+from tests.fuzz.values import DELTA, EDGES, GREATEST, INTERVAL, NESTED, SCALARS, literal, quoted, ticked
 
 Numbers = list[int | None]
 """A column of a file, or of some rows: the number that each value stands for, or NULL."""
@@ -46,7 +46,7 @@ class TableSpec:
     def schema(self, text: bool = True) -> str:
         """The columns with their types, as Spark reads them."""
         kinds = {**self.columns, **self.declared} if text else self.columns
-        return ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+        return ", ".join(f"{ticked(name)} {kind}" for name, kind in kinds.items())
 
 
 @dataclass(frozen=True)
