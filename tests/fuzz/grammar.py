@@ -102,7 +102,7 @@ class Grammar(Conditions):
         """A join of which one side is filtered: what the filter leaves there decides what is read here."""
         names = list(self.world.tables)
         left = self.base(names[0], self.choices.among((0.0, 0.2)))
-        right = self.held(names[-1]) if self.choices.happens(0.7) else self.base(names[-1], 0.95)
+        right = self.held(names[-1], left) if self.choices.happens(0.7) else self.base(names[-1], 0.95)
         if self.choices.happens(0.5):
             left, right = right, left
         return self.join(left, right, ("INNER", "LEFT SEMI") if self.choices.happens(0.6) else JOINS)
@@ -133,13 +133,15 @@ class Grammar(Conditions):
         where = f" WHERE {self.condition(columns)}" if self.choices.happens(filtered) else ""
         return self.note("scan", Relation(f"SELECT * FROM (SELECT {chosen} FROM {table}{inner}){where}", columns))
 
-    def held(self, table: str) -> Relation:
-        """A table with a condition that some of its rows meet."""
+    def held(self, table: str, other: Relation) -> Relation:
+        """A table with a condition that some of its rows meet, on a column by which it is not joined, if it has one."""
         below, spec = self.base(table, 0.0), self.world.tables[table]
         own = dict(zip(below.columns, spec.columns, strict=True))
-        name, kind = self.choices.among(self.comparable(below.columns))
+        keys = {key for _, key in self.pairs(other.columns, below.columns)}
+        kinds = self.comparable(below.columns)
+        name, kind = self.choices.among([each for each in kinds if each[0] not in keys] or kinds)
         numbers = sorted({number for file in spec.files for number in file[own[name]] if number is not None})
-        sign = self.choices.among(("=", "=", ">=", "<="))
+        sign = self.choices.among(("=", ">=", "<=", ">=", "<="))
         test = f"{name} {sign} {literal(kind, self.choices.among(numbers or [0]))}"
         self.common = self.common and kind in COMMON
         return self.note("filter", Relation(f"SELECT * FROM ({below.sql}) WHERE {test}", below.columns))
