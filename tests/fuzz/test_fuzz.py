@@ -8,6 +8,7 @@ import re
 import pytest
 
 from sidestep.spark.jvm.bridge import java_sources, new_loader
+from tests.faults.kills import in_long_runs
 from tests.fuzz.choices import Choices, shrink
 from tests.fuzz.grammar import Grammar
 from tests.fuzz.run import CASES, Case, draw_case, fuzz, replay
@@ -63,6 +64,7 @@ def test_every_mistake_can_be_made_again(spark, name):
             loader.loadClass(f"sidestep.{source.removesuffix('.java')}")
 
 
+@in_long_runs
 @pytest.mark.parametrize("name", sorted(name for name, undo in UNDO.items() if not undo.java))
 def test_a_mistake_made_again_is_found(spark, enabled, tmp_path, name):
     with UNDO[name].made():
