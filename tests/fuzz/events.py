@@ -110,7 +110,7 @@ def _draw_change(choices: Choices, world: WorldSpec, name: str) -> list[Any]:
     key = choices.among([column for column, kind in table.columns.items() if new.get(kind)] or list(table.columns))
     numbers = new.get(table.columns[key]) or list(range(GREATEST + 1))
     changed = {column: [row[column] for row in rows] for column in table.columns}
-    changed[key] = [choices.among(numbers) if choices.happens(0.6) else number for number in changed[key]]
+    changed[key] = [choices.among(numbers) if choices.happens(0.8) else number for number in changed[key]]
     return ["add", changed] if choices.happens(0.1) else ["rewrite", number, changed]
 
 

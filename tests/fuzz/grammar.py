@@ -60,7 +60,7 @@ class Grammar(Conditions):
         match self.world.theme:
             case "correlated" if self.choices.happens(0.9):
                 return self.correlated()
-            case "moments" if self.choices.happens(0.85):
+            case "moments" if self.choices.happens(0.95):
                 return self.joined()
             case "flips" | "drift" | "functions" if self.choices.happens(0.9):
                 return self.base(filtered=1.0)
@@ -103,9 +103,14 @@ class Grammar(Conditions):
         names = list(self.world.tables)
         left = self.base(names[0], self.choices.among((0.0, 0.2)))
         right = self.held(names[-1], left) if self.choices.happens(0.7) else self.base(names[-1], 0.95)
+        pairs = self.pairs(left.columns, right.columns)
+        if pairs and self.choices.happens(0.6):
+            a, b = self.choices.among(pairs)
+            text = f"SELECT * FROM ({left.sql}) INNER JOIN ({right.sql}) ON {a} = {b}"
+            return self.note("inner join", Relation(text, {**left.columns, **right.columns}))
         if self.choices.happens(0.5):
             left, right = right, left
-        return self.join(left, right, ("INNER", "LEFT SEMI") if self.choices.happens(0.6) else JOINS)
+        return self.join(left, right)
 
     def name(self) -> str:
         self.names += 1
@@ -214,8 +219,8 @@ class Grammar(Conditions):
             parts.append(self.condition({**left, **right}))
         return " AND ".join(parts)
 
-    def join(self, left: Relation, right: Relation, kinds: Sequence[str] = JOINS) -> Relation:
-        kind = self.choices.among([kind for kind in kinds if not (self.plain and kind in ONE_SIDED)])
+    def join(self, left: Relation, right: Relation) -> Relation:
+        kind = self.choices.among([kind for kind in JOINS if not (self.plain and kind in ONE_SIDED)])
         on = self.on(left.columns, right.columns)
         if on is None:
             return left
