@@ -16,7 +16,7 @@ from tests.spark.laidout import lay_out
 from tests.spark.tables import data_files, rows_of, switched_off, with_only, write_file
 from tests.spark.tables import settings as spark_settings
 
-WORLDS, QUERIES = 3, 14
+WORLDS, QUERIES = 2, 14
 START = datetime.date(2024, 2, 27)
 
 

@@ -19,6 +19,7 @@ from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.spark.table import changes
 from sidestep.spark.table.state import commit_files
 from sidestep.store import read_snapshot
+from tests.faults.kills import in_long_runs
 from tests.spark.living import ARROW, arrow, check, contents, frame, made, new_table, paths
 from tests.spark.merging import MATCHED, NOT_MATCHED, ONS, Ambiguous, merged, random_source, random_steps, run
 from tests.spark.tables import data_files
@@ -57,7 +58,7 @@ def stored(root):
     return contents(DeltaTable(str(root)).to_pyarrow_table(columns=ARROW.names).to_pylist())
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=in_long_runs) for seed in range(6, 14))])
 def test_random_merges_are_what_row_by_row_gives(spark, enabled, root, tmp_path, seed):
     choose = random.Random(seed)
     table, rows = root, list(ROWS)

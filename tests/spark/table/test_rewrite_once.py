@@ -102,7 +102,7 @@ def test_deletes_are_those_of_duckdb(spark, root, where):
     assert report.rows == gone
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_updates_are_those_of_duckdb(spark, root, seed):
     choose, duck = random.Random(seed), Duck()
     for _ in range(2):
