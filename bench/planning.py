@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", action="store_true", help="print where Python's time goes")
     parser.add_argument("--kept", type=Path, default=None, help="write what is kept of each scan to this file")
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--seed", type=int, default=0, help="of the JOB-shaped data")
     parser.add_argument("--memory", default="2g", help="of Spark's driver")
 
 
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def prepare(spark: SparkSession, family: str, args: argparse.Namespace) -> tuple[Path, dict[str, str]]:
     """The indexed tables of a family as views, and its queries."""
     if family == "job":
-        folder = make_job_files(args.data, args.films, args.files)
+        folder = make_job_files(args.data, args.films, args.files, args.seed)
         texts = job_queries.queries()
     else:
         folder = make_tuned(tpcds.make_tpcds(args.data, args.sf), args.files)
@@ -96,9 +97,9 @@ def prepare(spark: SparkSession, family: str, args: argparse.Namespace) -> tuple
     return folder, texts
 
 
-def make_job_files(data: Path, films: int, files: int) -> Path:
+def make_job_files(data: Path, films: int, files: int, seed: int) -> Path:
     """The JOB-shaped tables, each in the order that it came in, the largest in so many files."""
-    source = job.make_job(data, films, 0)
+    source = job.make_job(data, films, seed)
     target = source.parent / f"{source.name}-files{files}"
     if not target.is_dir():
         tables = {path.name: pq.read_table(path) for path in tables_in(source)}

@@ -25,6 +25,7 @@ SMOKE = {
         ],
         {"build_ratio", "bytes", "tpch_rows_read", "making_us", "sparse", "grow_us"},
     ),
+    "planning": (["--families", "job", "--films", "60", "--files", "2", "--queries", "1", "--runs", "1"], {"job"}),
     "selectors": (
         [
             *(
