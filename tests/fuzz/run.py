@@ -30,7 +30,7 @@ from tests.spark.tables import changed_settings
 CASES = Path(__file__).resolve().parents[1] / "fixtures" / "fuzz"
 QUERIES = 15
 """Queries asked of each world: making tables takes longer than asking."""
-FIRST_QUERIES = 5
+FIRST_QUERIES = 8
 """Queries asked of the first worlds of themes that need no more: a run of a minute meets every theme."""
 SHRINKING = 30.0
 """Seconds spent on making a query smaller."""
