@@ -50,7 +50,7 @@ FRAMES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "repartitioned": lambda frame: frame.repartition(2),
 }
 """What a program does with the result of a query before it takes its rows."""
-FLIPS = 150
+FLIPS = 100
 """Bits that are flipped, one by one, for one query."""
 POINTS = 16
 
@@ -77,12 +77,12 @@ def draw_event(choices: Choices, world: WorldSpec) -> Event:
             return ["again", choices.among(delta), 1 + choices.below(GREATEST)]
         case "flips":
             return ["flips", choices.below(1_000_000), FLIPS]
-        case "writes" if laid and choices.happens(0.5):
+        case "writes" if laid and choices.happens(0.8):
             name = choices.among(laid)
             first = [number for file in world.tables[name].files for number in file[f"{name}_0"] if number is not None]
             where = f"{name}_0 = {choices.among(first or [0])}"
-            verb = choices.among(("delete", "update", "delete", "optimize"))
-            return ["damaged", verb, name, where, choices.among(("noise", "gone")), choices.below(100)]
+            verb = choices.among(("delete", "update", "delete", "update", "optimize"))
+            return ["damaged", verb, name, where, choices.among(("noise", "noise", "gone")), choices.below(100)]
         case "names" if choices.happens(0.7):
             name = choices.among(list(world.tables))
             usable = [c for c, kind in world.tables[name].columns.items() if kind in ("int", "bigint", "date")]

@@ -74,10 +74,11 @@ THEMES = (
     "drift",
     "flips",
     "writes",
-    "moments",
     "names",
     "functions",
     "again",
+    "correlated",
+    "moments",
     "queries",
     "queries",
 )
@@ -139,11 +140,12 @@ FAST: dict[str, str] = {
 FEATURES: tuple[tuple[str, str], ...] = (
     ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '[1%'"),
     ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '{{1%'"),
-    ("array<int>", "CAST({c} AS STRING) LIKE '%, null%'"),
     ("map<string,int>", "CAST({c} AS STRING) LIKE '[k1%'"),
+    ("map<string,int>", "CAST({c} AS STRING) LIKE '{{k1%'"),
     ("string", "element_at(split({c}, '', 2), -1) > 'k'"),
     ("timestamp", "hour({c}) < 9"),
     ("timestamp", "CAST({c} AS STRING) LIKE '%-01 %'"),
+    ("array<int>", "CAST({c} AS STRING) LIKE '%, null%'"),
     ("int", "{c} < {v}"),
     ("string", "{c} LIKE '%01%'"),
     ("struct<a:int,b:string>", "CAST({c} AS STRING) LIKE '%s1%'"),
@@ -153,7 +155,7 @@ FEATURES: tuple[tuple[str, str], ...] = (
 )
 """What a feature may say of a column of a type; ``{v}`` is a constant of it."""
 SYNOPSES = (None, None, "range-set:2", "bloom", "grt:8", "gap-histogram:2", "range-set:3+bloom")
-ODD_NAMES = ("_block", "_block", "a b", "select", "Größe", "x.y", "c`d", "A")
+ODD_NAMES = ("_block", "a b", "select", "Größe", "x.y", "c`d", "A")
 """Names that users give their columns."""
 
 
@@ -176,7 +178,7 @@ def draw_world(choices: Choices, theme: str = "queries") -> WorldSpec:
         case "again":
             count, forms = 1, ("delta",)
         case "names":
-            count, forms = 1, ("plain", "plain", "plain", "delta", "laid")
+            count, forms = 1, ("plain", "plain", "plain", "plain", "delta", "laid")
         case "moments":
             count, forms = 2, ("plain", "plain", "plain", "plain", "plain", "delta", "laid")
         case "flips":
@@ -213,7 +215,8 @@ def _draw_table(choices: Choices, name: str, form: str, theme: str, functions: S
     kinds = _draw_kinds(choices, form, theme)
     columns = {f"{name}_{place}": kind for place, kind in enumerate(kinds)}
     if theme == "names":
-        columns |= {choices.among(ODD_NAMES): choices.among(("int", "bigint")) for _ in range(2)}
+        odd_names = [choices.among(ODD_NAMES), "_block" if choices.happens(0.6) else choices.among(ODD_NAMES)]
+        columns |= {column: choices.among(("int", "bigint")) for column in odd_names}
     if form != "plain" and form != "catalog":
         columns = {column: kind for column, kind in columns.items() if kind != INTERVAL}
     least = 3 if theme in ("moments", "correlated", "functions", "drift") else 1
