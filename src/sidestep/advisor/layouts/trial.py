@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,14 @@ from sidestep.layout.demand import Demands, group_rows
 from sidestep.layout.maxskip import block_sizes
 from sidestep.layout.vectors import Words
 from sidestep.predicate import DataType, Formula
+from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.values.forms import Form, stored_form
 
 Z_BITS = 10
 """Bits of each column's rank that a Z-order interleaves."""
+_NO_RANK = -2
 Shares = npt.NDArray[np.float64]
 """For each query, the share of rows that it reads."""
 
@@ -139,16 +142,23 @@ def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (),
         if stored is None:
             continue
         codes = sample.codes[name][blocks.order]
+        # NaN is the greatest value of all, and no bound: blocks say apart whether they have it.
+        nan = len(stored) - 1 if kind.kind in FLOATING and len(stored) and math.isnan(stored[-1].as_py()) else _NO_RANK
+        bounded = np.where(codes == nan, -1, codes)
         if len(starts):
             nulls = np.add.reduceat((codes < 0).astype(np.int64), starts)
-            least = np.minimum.reduceat(np.where(codes < 0, len(stored), codes), starts)
-            greatest = np.maximum.reduceat(codes, starts)
+            least = np.minimum.reduceat(np.where(bounded < 0, len(stored), bounded), starts)
+            greatest = np.maximum.reduceat(bounded, starts)
+            nans = np.logical_or.reduceat(codes == nan, starts)
         else:
             nulls = least = greatest = starts
-        some = nulls < sizes
+            nans = np.zeros(0, np.bool_)
+        some = greatest >= 0
         index[f"lower:{name}"] = stored.take(pa.array(np.where(some, least, 0), mask=~some))
         index[f"upper:{name}"] = stored.take(pa.array(np.where(some, greatest, 0), mask=~some))
         index[f"nulls:{name}"] = pa.array(nulls)
+        if kind.kind in FLOATING:
+            index[f"nan:{name}"] = pa.array(nans)
         types[name] = kind
     synopses: list[Synopsis] = [zone_maps(types, index, sizes)]
     if features and words is not None and len(starts):

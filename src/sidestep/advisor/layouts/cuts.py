@@ -1,0 +1,352 @@
+"""Cut trees grown on a sample: top-down by what queries need, or by quantiles of columns.
+
+:func:`grow` is greedy (Yang et al., SIGMOD 2020): a node takes the cut that lets its queries skip most rows on either
+side, judged by all that is known of the two sides, not only by the column that is cut: where a date follows another,
+a cut by one serves queries on the other. A cut lies where queries end: at the ends of their ranges, between the values
+that they ask for and all others, or at a feature. A node becomes a leaf if it is small, or if no cut saves anything.
+
+:func:`cut_evenly` needs no queries: columns in turn are cut where their rows are halved. One column is a sort, several
+are a Z-order by ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidestep.advisor.layouts.needs import Needs, Positions
+from sidestep.advisor.layouts.sample import RowNumbers, Sample
+from sidestep.layout.tree import Cut, Test
+from sidestep.layout.vectors import Bits, Words, pack, unpack
+from sidestep.layout.weights import Floats
+from sidestep.predicate import Comparison, DataType, In, Kind
+from sidestep.predicate.nodes import Column, Literal, Op
+
+MOST_BOUNDARIES = 32
+"""Places at which a node tries to cut one column."""
+LAST_CHANCE = 3
+"""A cut is urgent if one side has fewer rows than so many of the smallest leaves."""
+MOST_SETS, MOST_FEATURE_CUTS = 16, 8
+"""Sets of values of one column, and features, that a node tries: those that promise most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A tree, and the leaf that it gives each row of the sample; without a tree all are in leaf 0."""
+
+    tree: Cut | None
+    leaf: RowNumbers
+
+    @property
+    def leaves(self) -> int:
+        return 1 if self.tree is None else self.tree.leaves
+
+
+def grow(sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: float = 1.0) -> Grown:
+    """The tree that lets the queries skip most; each leaf has at least ``least`` of the sample's rows.
+
+    ``satisfied`` says which rows have each of the features that ``needs.subsumes`` is about. A cut that sets few rows
+    apart, few enough that they could not be set apart any more once the node has been cut by something else, goes
+    first if it saves the queries at least a share ``urgent`` of the node: it costs the others next to nothing.
+    """
+    grower = _Grower(sample, needs, satisfied, max(1, least), urgent)
+    return _numbered(len(sample), grower.grow(np.arange(len(sample)), needs))
+
+
+def cut_evenly(sample: Sample, columns: Sequence[str], least: int) -> Grown:
+    """The columns cut in turn, each time in the middle; each leaf has at least ``least`` of the sample's rows."""
+
+    def part(rows: RowNumbers, turn: int) -> _Node:
+        for step in range(len(columns)) if len(rows) >= 2 * least else ():
+            name = columns[(turn + step) % len(columns)]
+            codes = sample.codes[name][rows]
+            boundary = _middle(codes, least)
+            if boundary is not None:
+                yes = codes >= boundary
+                test = _at_least(sample, name, boundary)
+                return _Node(rows, test, part(rows[~yes], turn + step + 1), part(rows[yes], turn + step + 1))
+        return _Node(rows)
+
+    return _numbered(len(sample), part(np.arange(len(sample)), 0))
+
+
+def _middle(codes: RowNumbers, least: int) -> int | None:
+    """The boundary that halves the rows best with at least ``least`` on either side; None if there is none."""
+    ordered = np.sort(codes)
+    starts = np.flatnonzero(np.diff(ordered)) + 1
+    starts = starts[(starts >= least) & (starts <= len(ordered) - least)]
+    if not len(starts):
+        return None
+    return int(ordered[starts[np.abs(starts - len(ordered) / 2).argmin()]])
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    rows: RowNumbers
+    test: Test | None = None
+    no: _Node | None = None
+    yes: _Node | None = None
+
+
+def _numbered(rows: int, top: _Node) -> Grown:
+    leaf_of_row = np.zeros(rows, np.int64)
+    leaves = 0
+
+    def tree(node: _Node) -> Cut | None:
+        nonlocal leaves
+        if node.test is None or node.no is None or node.yes is None:
+            leaf_of_row[node.rows] = leaves
+            leaves += 1
+            return None
+        return Cut(node.test, tree(node.no), tree(node.yes))
+
+    return Grown(tree(top), leaf_of_row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """What is known of some sets of rows, one line for each."""
+
+    counts: RowNumbers
+    low: RowNumbers
+    """Least rank by column of many values."""
+    high: RowNumbers
+    present: tuple[Bits, ...]
+    """For each column of few values, which there are."""
+    words: Words
+    """Features that some row has."""
+
+    def skipped(self, needs: Needs, ranged: Sequence[str], listed: Sequence[str]) -> Bits:
+        """Queries by sets: whether a query needs none of the rows."""
+        skip = np.zeros((len(needs.weights), len(self.counts)), np.bool_)
+        for at, name in enumerate(ranged):
+            of, low, high = needs.ranges.get(name, _NOTHING)
+            if len(of):
+                skip[of] |= (self.high[None, :, at] < low[:, None]) | (self.low[None, :, at] > high[:, None])
+        for name, present in zip(listed, self.present, strict=True):
+            if name in needs.sets and len(needs.sets[name][0]):
+                of, wanted = needs.sets[name]
+                skip[of] |= wanted.astype(np.float32) @ present.T.astype(np.float32) == 0
+        if len(needs.subsumes):
+            missing = ~unpack(self.words, len(needs.subsumes))
+            skip |= needs.subsumes.T.astype(np.float32) @ missing.T.astype(np.float32) > 0
+        return skip
+
+    def accumulate(self, *, backwards: bool = False) -> _Sides:
+        """What is known of each set together with all before it, or all after it."""
+        step = -1 if backwards else 1
+
+        def along(function: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return np.asarray(function.accumulate(array[::step], axis=0)[::step])
+
+        return _Sides(
+            along(np.add, self.counts),
+            along(np.minimum, self.low),
+            along(np.maximum, self.high),
+            tuple(along(np.logical_or, present) for present in self.present),
+            along(np.bitwise_or, self.words),
+        )
+
+    def unite(self, chosen: Bits) -> _Sides:
+        """For each line of ``chosen``, which says which sets, what is known of them together."""
+        parts = [np.flatnonzero(line) for line in chosen]
+        return _Sides(
+            np.array([self.counts[part].sum() for part in parts], np.int64),
+            np.array([self.low[part].min(axis=0, initial=_NONE) for part in parts]),
+            np.array([self.high[part].max(axis=0, initial=-1) for part in parts]),
+            tuple(np.array([present[part].any(axis=0) for part in parts]) for present in self.present),
+            np.array([np.bitwise_or.reduce(self.words[part], axis=0) for part in parts], np.uint64),
+        )
+
+
+_NONE = 2**62
+_NOTHING: tuple[Positions, RowNumbers, RowNumbers] = (
+    np.zeros(0, np.intp),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    gain: float
+    test: Test
+    yes: Bits
+    """Of the node's rows."""
+    skipped: tuple[Bits, Bits]
+    """For the rows that do not pass and those that do: which queries need none."""
+
+
+class _Grower:
+    def __init__(self, sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: float) -> None:
+        self.sample, self.least, self.urgent = sample, least, urgent
+        self.ranged, self.listed = sorted(needs.ranges), sorted(needs.sets)
+        self.codes = np.array([sample.codes[name] for name in self.ranged]).reshape(len(self.ranged), len(sample)).T
+        self.low = np.where(self.codes < 0, _NONE, self.codes)
+        self.values = [len(sample.values[name]) for name in self.listed]
+        self.satisfied = satisfied
+        self.words = pack(satisfied.T) if len(satisfied) else np.zeros((len(sample), 0), np.uint64)
+
+    def grow(self, rows: RowNumbers, needs: Needs) -> _Node:
+        if len(rows) < 2 * self.least or not len(needs.weights):
+            return _Node(rows)
+        limit = self.urgent * float(needs.weights.sum()) * len(rows)
+        choices = list(self._choices(rows, needs))
+        if not choices:
+            return _Node(rows)
+        best = max(choices, key=lambda one: (one.gain >= limit and self._is_last_chance(one), one.gain))
+        no, yes = (needs.take(np.flatnonzero(~skipped)) for skipped in best.skipped)
+        return _Node(rows, best.test, self.grow(rows[~best.yes], no), self.grow(rows[best.yes], yes))
+
+    def _is_last_chance(self, choice: _Choice) -> bool:
+        """Whether one side is so small that it could not be cut off any more from half of the rows."""
+        passing = int(choice.yes.sum())
+        return min(passing, len(choice.yes) - passing) < LAST_CHANCE * self.least
+
+    def _choices(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
+        for at, name in enumerate(self.ranged):
+            yield from self._range_cut(rows, needs, at, name)
+        for name in self.listed:
+            yield from self._set_cut(rows, needs, name)
+        yield from self._feature_cuts(rows, needs)
+
+    def _describe(self, rows: RowNumbers, bin_of_row: RowNumbers, bins: int) -> _Sides:
+        """What is known of the rows in each bin; bins may be empty."""
+        order = np.argsort(bin_of_row, kind="stable")
+        counts = np.bincount(bin_of_row, minlength=bins)
+        filled = np.flatnonzero(counts)
+        starts = (np.cumsum(counts) - counts)[filled]
+        mine = rows[order]
+        low = np.full((bins, len(self.ranged)), _NONE)
+        high = np.full((bins, len(self.ranged)), -1)
+        words = np.zeros((bins, self.words.shape[1]), np.uint64)
+        if self.ranged:
+            low[filled] = np.minimum.reduceat(self.low[mine], starts, axis=0)
+            high[filled] = np.maximum.reduceat(self.codes[mine], starts, axis=0)
+        if words.size:
+            words[filled] = np.bitwise_or.reduceat(self.words[mine], starts, axis=0)
+        present = []
+        for name, count in zip(self.listed, self.values, strict=True):
+            codes = self.sample.codes[name][rows] + 1
+            seen = np.bincount(bin_of_row * (count + 1) + codes, minlength=bins * (count + 1))
+            present.append(seen.reshape(bins, count + 1)[:, 1:] > 0)
+        return _Sides(counts, low, high, tuple(present), words)
+
+    def _range_cut(self, rows: RowNumbers, needs: Needs, at: int, name: str) -> Iterator[_Choice]:
+        of, low, high = needs.ranges.get(name, _NOTHING)
+        codes = self.codes[rows, at]
+        ends = np.concatenate([low, high + 1])
+        weights = np.concatenate([needs.weights[of]] * 2)
+        inside = (ends > codes.min()) & (ends <= codes.max())
+        if not inside.any():
+            return
+        boundaries = _weighted(ends[inside], weights[inside], MOST_BOUNDARIES)
+        bin_of_row = np.searchsorted(boundaries, codes, side="right")
+        bins = self._describe(rows, bin_of_row, len(boundaries) + 1)
+        before, after = bins.accumulate(), bins.accumulate(backwards=True)
+        best = self._best(needs, _drop(before, -1), _drop(after, 0))
+        if best is not None:
+            gain, place, skipped = best
+            boundary = int(boundaries[place])
+            yield _Choice(gain, _at_least(self.sample, name, boundary), codes >= boundary, skipped)
+
+    def _set_cut(self, rows: RowNumbers, needs: Needs, name: str) -> Iterator[_Choice]:
+        of, wanted = needs.sets.get(name, (_NOTHING[0], np.zeros((0, 0), np.bool_)))
+        if not len(of):
+            return
+        codes, count = self.sample.codes[name][rows], len(self.sample.values[name])
+        seen = np.bincount(codes + 1, minlength=count + 1)[1:]
+        weight: dict[bytes, float] = {}
+        for line, query in zip(wanted & (seen > 0), of.tolist(), strict=True):
+            if line.any():
+                weight[line.tobytes()] = weight.get(line.tobytes(), 0.0) + float(needs.weights[query])
+        heaviest = sorted(weight, key=lambda line: (-weight[line], line))[:MOST_SETS]
+        lines = np.array([np.frombuffer(line, np.bool_) for line in heaviest]).reshape(len(heaviest), count)
+        if not len(lines):
+            return
+        bins = self._describe(rows, codes + 1, count + 1)
+        inside = np.hstack([np.zeros((len(lines), 1), np.bool_), lines])
+        best = self._best(needs, bins.unite(~inside), bins.unite(inside))
+        if best is not None:
+            gain, place, skipped = best
+            yield _Choice(gain, _one_of(self.sample, name, lines[place]), inside[place][codes + 1], skipped)
+
+    def _feature_cuts(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
+        if not len(self.satisfied):
+            return
+        having = self.satisfied[:, rows].sum(axis=1)
+        promise = (needs.subsumes @ needs.weights) * (len(rows) - having)
+        promise[(having < self.least) | (having > len(rows) - self.least)] = 0
+        for feature in np.argsort(-promise, kind="stable")[:MOST_FEATURE_CUTS].tolist():
+            if promise[feature] <= 0:
+                return
+            yes = self.satisfied[feature, rows]
+            bins = self._describe(rows, yes.astype(np.int64), 2)
+            best = self._best(needs, _drop(bins, 1), _drop(bins, 0))
+            if best is not None:
+                yield _Choice(best[0], feature, yes, best[2])
+
+    def _best(self, needs: Needs, no: _Sides, yes: _Sides) -> tuple[float, int, tuple[Bits, Bits]] | None:
+        """Of several cuts, each with its two sides, the one that saves most: its gain, its number, who skips what."""
+        allowed = (no.counts >= self.least) & (yes.counts >= self.least)
+        if not allowed.any():
+            return None
+        skips = [side.skipped(needs, self.ranged, self.listed) for side in (no, yes)]
+        gain: Floats = sum(
+            (needs.weights @ skip) * side.counts for skip, side in zip(skips, (no, yes), strict=True)
+        )
+        gain = np.where(allowed, gain, 0)
+        place = int(gain.argmax())
+        if gain[place] <= 0:
+            return None
+        return float(gain[place]), place, (skips[0][:, place], skips[1][:, place])
+
+
+def _drop(sides: _Sides, at: int) -> _Sides:
+    """Without the first (0), the second of two (1), or the last (-1) line."""
+    part = slice(1, None) if at == 0 else slice(None, -1)
+    return _Sides(
+        sides.counts[part],
+        sides.low[part],
+        sides.high[part],
+        tuple(present[part] for present in sides.present),
+        sides.words[part],
+    )
+
+
+def _weighted(ends: RowNumbers, weights: Floats, most: int) -> RowNumbers:
+    """Distinct ends, ascending; of many, those at even steps of their weight."""
+    distinct, place = np.unique(ends, return_inverse=True)
+    if len(distinct) <= most:
+        return np.asarray(distinct)
+    passed = np.cumsum(np.bincount(place, weights))
+    steps = np.searchsorted(passed, (np.arange(most) + 0.5) / most * passed[-1])
+    return np.asarray(distinct[np.unique(steps)])
+
+
+def _at_least(sample: Sample, name: str, rank: int) -> Test:
+    kind = sample.types[name]
+    return Comparison(Op.GE, Column(name, kind), _literal(sample.values[name][rank], kind))
+
+
+def _one_of(sample: Sample, name: str, chosen: Bits) -> Test:
+    kind = sample.types[name]
+    values = sample.values[name]
+    return In(Column(name, kind), tuple(_literal(values[int(at)], kind) for at in np.flatnonzero(chosen)))
+
+
+def _literal(scalar: pa.Scalar, kind: DataType) -> Literal:
+    """An Arrow value as a constant of a column's type."""
+    if pa.types.is_date32(scalar.type):
+        return Literal(scalar.cast(pa.int32()).as_py(), kind)
+    if pa.types.is_temporal(scalar.type):
+        return Literal(scalar.cast(pa.int64()).as_py(), kind)
+    value = scalar.as_py()
+    if kind.kind is Kind.BINARY:
+        value = bytes(value)
+    return Literal(value, kind)

@@ -1,0 +1,96 @@
+"""Cut trees: where a row goes by its own values, test after test from the top (Yang et al., SIGMOD 2020, call such a
+tree a query-data routing tree).
+
+An inner node tests a row: a comparison of one column with constants, or one of the layout's features. Rows for which
+the test is TRUE go to one side, all others, NULL among them, to the other; leaves are numbered from left to right, so
+that near numbers are near in the tree. One column cut at quantiles is a sort, columns in turn are a Z-order, cuts by
+what queries ask for are a layout by the workload.
+
+A tree only says where rows go. What may be skipped is decided by what blocks are known to hold, so a row that a tree
+would send elsewhere today costs time, never a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sidestep.predicate import Comparison, In, Predicate
+from sidestep.predicate.nodes import Column, Literal
+from sidestep.predicate.serial import from_dict, to_dict
+
+Test = Comparison | In | int
+"""A comparison of a column with constants, or the number of a feature."""
+
+MOST_DEPTH = 200
+"""A tree that is deeper was not made here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An inner node. A side is another one, or None for a leaf."""
+
+    test: Test
+    no: Cut | None
+    yes: Cut | None
+
+    @property
+    def leaves(self) -> int:
+        return sum(1 if side is None else side.leaves for side in (self.no, self.yes))
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(0 if side is None else side.depth for side in (self.no, self.yes))
+
+    @property
+    def tests(self) -> Iterator[Test]:
+        """The tests of all nodes."""
+        yield self.test
+        for side in (self.no, self.yes):
+            if side is not None:
+                yield from side.tests
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tests compare, by name."""
+        return tuple(sorted({column_of(test).name for test in self.tests if not isinstance(test, int)}))
+
+    @property
+    def id(self) -> str:
+        """Two trees that send rows to the same leaves by the same tests have the same one."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def to_json(self) -> dict[str, Any]:
+        """The tree as plain data."""
+        return {
+            "test": self.test if isinstance(self.test, int) else to_dict(self.test),
+            "no": None if self.no is None else self.no.to_json(),
+            "yes": None if self.yes is None else self.yes.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any], depth: int = 0) -> Cut:
+        """The tree that :meth:`to_json` wrote; ValueError or TypeError if it is none."""
+        if depth > MOST_DEPTH:
+            raise ValueError(f"a tree of more than {MOST_DEPTH} levels")
+        sides = [None if written[side] is None else cls.from_json(written[side], depth + 1) for side in ("no", "yes")]
+        test = written["test"]
+        return cls(test if type(test) is int else check_test(from_dict(test)), *sides)
+
+
+def check_test(predicate: Predicate) -> Comparison | In:
+    """The predicate as a test, if it compares a column with constants; else ValueError."""
+    match predicate:
+        case Comparison(left=Column(), right=Literal()) | In(operand=Column()):
+            return predicate
+    raise ValueError("a test that does not compare a column with constants")
+
+
+def column_of(test: Comparison | In) -> Column:
+    """The column that a test compares."""
+    operand = test.left if isinstance(test, Comparison) else test.operand
+    assert isinstance(operand, Column)
+    return operand
