@@ -51,7 +51,7 @@ ARROW = pa.schema([("x", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
 LATE = Feature((compare(column("x", LONG), ">=", 20),))
 CHECKED = CheckedFeatures(FeatureSet("t", (LATE,)), ("x >= 20",))
 SPEC = LayoutSpec(min_size=4, features=CHECKED.features.id)
-RECIPES = parse_recipes("x=range-set:4,v=grt:8,s=bloom:64", COLUMNS)
+RECIPES = parse_recipes("x=range-set:4+values:64,v=grt:8,s=bloom:64", COLUMNS)
 RATES = {"x": 0.5, "v": 0.5, "s": 0.5}
 _NO_SPARK = cast(SparkSession, SimpleNamespace(version="4.3.0"))
 

@@ -154,7 +154,7 @@ FEATURES: tuple[tuple[str, str], ...] = (
     ("string", "upper({c}) = 'K011'"),
 )
 """What a feature may say of a column of a type; ``{v}`` is a constant of it."""
-SYNOPSES = (None, None, "range-set:2", "bloom", "grt:8", "gap-histogram:2", "range-set:3+bloom")
+SYNOPSES = (None, None, "range-set:2", "bloom", "grt:8", "gap-histogram:2", "range-set:3+bloom", "values", "values:3")
 ODD_NAMES = ("_block", "a b", "select", "Größe", "x.y", "c`d", "A")
 """Names that users give their columns."""
 

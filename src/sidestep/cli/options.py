@@ -43,7 +43,7 @@ SynopsisText = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[COLUMN=]KIND[:SIZE]",
-        help="What a column gets, or without one every column: range-set, gap-histogram, bloom, grt, none; "
+        help="What a column gets, or without one every column: range-set, gap-histogram, bloom, grt, values, none; "
         "several with + between. Repeatable, or with commas.",
     ),
 ]

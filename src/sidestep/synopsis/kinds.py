@@ -15,6 +15,7 @@ from sidestep.synopsis.descriptor import SynopsisKind
 from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM
 from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
+from sidestep.synopsis.value_set import VALUES
 
 KINDS: dict[str, SynopsisKind[Any]] = {}
 """All kinds by the key that stored recipes name them by, in the order in which they are listed and asked."""
@@ -33,3 +34,4 @@ register(RANGE_SET)
 register(GAP_HISTOGRAM)
 register(BLOOM)
 register(GRT)
+register(VALUES)

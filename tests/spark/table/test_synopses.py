@@ -29,8 +29,9 @@ RECIPE_OF = {
     "gap histogram": Recipe(gap_histogram=64),
     "Bloom filter": Recipe(bloom=4096),
     "global range table": Recipe(grt=64),
+    "value set": Recipe(values=256),
 }
-ALL = Recipe(range_set=4, gap_histogram=4, bloom=256, grt=64)
+ALL = Recipe(range_set=4, gap_histogram=4, bloom=256, grt=64, values=64)
 FILES = 4
 
 

@@ -40,8 +40,9 @@ EACH = {
     "gap histogram": Recipe(gap_histogram=3),
     "Bloom filter": Recipe(bloom=64),
     "global range table": Recipe(grt=6),
+    "value set": Recipe(values=3),
 }
-ALL = Recipe(range_set=2, gap_histogram=2, bloom=64, grt=6)
+ALL = Recipe(range_set=2, gap_histogram=2, bloom=64, grt=6, values=2)
 many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -127,6 +128,7 @@ def test_a_value_in_a_gap_is_in_no_block(gaps: Path, kind: str) -> None:
         "gap histogram": Recipe(gap_histogram=4),
         "Bloom filter": Recipe(bloom=1024),
         "global range table": Recipe(grt=64),
+        "value set": Recipe(values=4),
     }[kind]
     index = update_index(read_snapshot(gaps), COLUMNS)
     assert kept(index, "x", LONG, 700) == [True, True, True]
