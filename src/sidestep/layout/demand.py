@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.layout.maxskip import partition
+from sidestep.layout.tree import merge_leaves
 from sidestep.layout.vectors import Bits, Counts, Words, locate, pack, reduce_vectors, unpack
 from sidestep.predicate import DataType, Kind
 
@@ -155,6 +156,41 @@ def group_rows(
     vectors = reduce_vectors(extended, demands.features + len(window_weights), counts)
     grouping = partition(vectors, [*weights, *window_weights], min_size)
     return grouping.group_of_vector[locate(vectors, extended)]
+
+
+def group_leaves(
+    words: Words,
+    counts: Counts,
+    leaf: Counts,
+    bounds: Mapping[str, TimeBounds],
+    demands: Demands,
+    min_size: int,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The group of each set of rows of one unit whose rows a tree has put into leaves, and its run of leaves.
+
+    Leaves that are too small are merged with their neighbours, and what is large enough for several blocks is grouped
+    by features, as a unit is. Trees are grown on samples, so a leaf may be somewhat smaller than a block should be.
+    """
+    distinct, place = np.unique(leaf, return_inverse=True)
+    place = place.ravel()
+    sizes = np.bincount(place, counts, minlength=len(distinct)).astype(np.int64)
+    run = np.array(merge_leaves(sizes.tolist(), least_leaf(min_size)), np.int64)[place]
+    group = np.zeros(len(counts), np.int32)
+    first = 0
+    for number in range(int(run.max(initial=-1)) + 1):
+        mine = np.flatnonzero(run == number)
+        if int(counts[mine].sum()) >= 2 * min_size:
+            within = {name: (least[mine], most[mine]) for name, (least, most) in bounds.items()}
+            group[mine] = first + group_rows(words[mine], counts[mine], within, demands, min_size)
+        else:
+            group[mine] = first
+        first = int(group[mine].max()) + 1
+    return group, run.astype(np.int32)
+
+
+def least_leaf(min_size: int) -> int:
+    """The rows that a leaf needs to be a block of its own."""
+    return max(1, min_size // 2)
 
 
 def may_meet(bounds: TimeBounds, low: int | None, high: int | None) -> Bits:

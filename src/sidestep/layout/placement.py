@@ -55,6 +55,7 @@ def map_files(
     rows: npt.NDArray[np.int64],
     words: Words,
     weights: Sequence[float],
+    runs: npt.NDArray[np.int32] | None = None,
     *,
     min_size: int,
     file_rows: int,
@@ -64,13 +65,14 @@ def map_files(
     """Assign the groups of all units to files of about ``file_rows`` rows, and small files to common tasks.
 
     Units come in the order of their labels. The groups of a unit, and the ids of all blocks, come in the order of
-    their union vectors (:mod:`sidestep.layout.order`). A file holds neighbouring groups of one unit. A group of more
-    than two files' rows is dealt out to several.
+    their union vectors (:mod:`sidestep.layout.order`). Where ``runs`` says which run of a tree's leaves each vector is
+    in, that comes first: neighbours in the tree are what a query wants together. A file holds neighbouring groups of
+    one unit. A group of more than two files' rows is dealt out to several.
     """
     encoded = labels.combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     rank = np.argsort(np.argsort(np.array(names, dtype=object)))
-    held = _group_units(rank[encoded.indices.to_numpy()], groups, rows, words, weights)
+    held = _group_units(rank[encoded.indices.to_numpy()], groups, rows, words, weights, runs)
     file_of, parts_of, task_of = (np.zeros(len(held.sizes), np.int32) for _ in range(3))
     files: list[tuple[str, slice, int]] = []
     sizes_of_task: list[int] = []
@@ -125,12 +127,16 @@ def _group_units(
     rows: npt.NDArray[np.int64],
     words: Words,
     weights: Sequence[float],
+    runs: npt.NDArray[np.int32] | None,
 ) -> _UnitGroups:
     pairs, place = np.unique(np.stack([unit, groups.astype(np.int64)], axis=1), axis=0, return_inverse=True)
     place = place.ravel()
     unions, sizes = unite(words, rows, place)
     ranks, units = rank_unions(unions, weights), pairs[:, 0]
-    order = np.lexsort((ranks, units))
+    run = np.zeros(len(pairs), np.int64)
+    if runs is not None:
+        run[place] = runs
+    order = np.lexsort((ranks, run, units))
     moved = np.empty(len(order), np.int64)
     moved[order] = np.arange(len(order))
     first = np.searchsorted(units, units)  # sorting within units leaves each unit where it was
@@ -138,7 +144,7 @@ def _group_units(
         units,
         (np.arange(len(units)) - first).astype(np.int32),
         sizes[order],
-        np.argsort(ranks[order], kind="stable"),
+        np.argsort(ranks[order], kind="stable") if runs is None else np.arange(len(order)),
         moved[place],
     )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,13 @@ class Cut:
         """Two trees that send rows to the same leaves by the same tests have the same one."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
 
+    def renumber(self, place: Mapping[int, int]) -> Cut | None:
+        """The tree with other numbers for its features. Of a feature that has none, no row is known to have it."""
+        no, yes = (None if side is None else side.renumber(place) for side in (self.no, self.yes))
+        if not isinstance(self.test, int):
+            return Cut(self.test, no, yes)
+        return no if self.test not in place else Cut(place[self.test], no, yes)
+
     def to_json(self) -> dict[str, Any]:
         """The tree as plain data."""
         return {
@@ -79,6 +86,32 @@ class Cut:
         sides = [None if written[side] is None else cls.from_json(written[side], depth + 1) for side in ("no", "yes")]
         test = written["test"]
         return cls(test if type(test) is int else check_test(from_dict(test)), *sides)
+
+
+def merge_leaves(rows: Sequence[int], least: int) -> list[int]:
+    """Leaves as runs of neighbours: a run of fewer than ``least`` rows joins the smaller of those beside it.
+
+    >>> merge_leaves([5, 1, 9, 2, 2, 2], least=4), merge_leaves([1], least=4), merge_leaves([], least=4)
+    ([0, 0, 1, 2, 2, 2], [0], [])
+    """
+    runs: list[list[int]] = []  # (first leaf, rows)
+    for leaf, count in enumerate(rows):
+        if runs and runs[-1][1] < least and count < least:
+            runs[-1][1] += count
+        else:
+            runs.append([leaf, count])
+    while len(runs) > 1 and (small := next((at for at, run in enumerate(runs) if run[1] < least), None)) is not None:
+        beside = [at for at in (small - 1, small + 1) if 0 <= at < len(runs)]
+        other = min(beside, key=lambda at: runs[at][1])
+        first, second = sorted((small, other))
+        runs[first][1] += runs[second][1]
+        del runs[second]
+    starts = {first for first, _ in runs}
+    number, numbers = -1, []
+    for leaf in range(len(rows)):
+        number += leaf in starts
+        numbers.append(number)
+    return numbers
 
 
 def check_test(predicate: Predicate) -> Comparison | In:

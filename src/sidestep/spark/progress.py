@@ -26,6 +26,8 @@ class Step:
     seconds: float
     unit: str = "rows"
     """What is counted: rows or files."""
+    detail: str = ""
+    """What the stage is busy with, where there is something to say."""
 
     @property
     def rate(self) -> float:
@@ -68,11 +70,16 @@ class Watch:
         self._context = context
         self._progress = progress
         self._stages: dict[str, float] = {}
+        self._detail = ""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages that are over, in the order in which they began; one that ran twice has the sum."""
         return tuple(Stage(name, seconds) for name, seconds in self._stages.items())
+
+    def tell(self, detail: str) -> None:
+        """Say what the running stage is busy with."""
+        self._detail = detail
 
     @contextmanager
     def stage(self, name: str, total: int = 0, unit: str = "rows") -> Iterator[None]:
@@ -90,6 +97,7 @@ class Watch:
             yield
         finally:
             over.set()
+            self._detail = ""
             if self._progress is not None:
                 thread.join()
             for key, value in before.items():
@@ -104,7 +112,7 @@ class Watch:
         while True:
             # More tasks may turn up as Spark goes on to the next stage; what was told does not go back for that.
             done = max(done, int(begun.total * self._share(group)))
-            self._progress(replace(begun, done=done, seconds=time.monotonic() - started))
+            self._progress(replace(begun, done=done, seconds=time.monotonic() - started, detail=self._detail))
             if over.wait(POLL_SECONDS):
                 return
 

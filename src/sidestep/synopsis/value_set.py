@@ -50,9 +50,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.predicate.formula import Formula, Matches, Within
+from sidestep.predicate.formula import Formula, Matches
 from sidestep.predicate.intervals import IntervalSet
-from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.contract.answer import Answer, ByColumn
 from sidestep.synopsis.contract.block_ranges import BlockRanges, reduce_ranges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.layout.tree import column_of
+
+LEAST_GAIN = 0.05
+"""What is not cheaper by this share is not worth a rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,9 @@ class Estimate:
     rows: float
     bytes: float
     """Of the columns that each query reads."""
+    files: float
+    seconds: float
+    """What reading costs a query by a model: only its proportions mean something."""
     detail: str = ""
 
 
@@ -39,7 +47,7 @@ class Advice:
     command: str
 
     def estimate(self, layout: str) -> Estimate:
-        """The estimate for one of the layouts: today, range, sorted, z-order, sop."""
+        """The estimate for today, or for one of the families."""
         return next(one for one in self.estimates if one.layout == layout)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,9 +56,19 @@ class Advice:
         return {
             "table": self.table,
             "estimates": {
-                one.layout: {"rows": one.rows, "bytes": one.bytes, "detail": one.detail} for one in self.estimates
+                one.layout: {
+                    "rows": one.rows,
+                    "bytes": one.bytes,
+                    "files": one.files,
+                    "seconds": one.seconds,
+                    "detail": one.detail,
+                }
+                for one in self.estimates
             },
             "choice": {
+                "family": choice.family,
+                "detail": choice.detail,
+                "leaves": 0 if choice.tree is None else choice.tree.leaves,
                 "by": choice.by,
                 "min_size": choice.min_size,
                 "order": list(choice.order),
@@ -70,26 +88,51 @@ class Advice:
         title = f"{self.table}: what {self.queries:,} queries ({self.judged_by}) would read"
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
         table.add_column("layout")
-        table.add_column("rows", justify="right")
-        table.add_column("bytes", justify="right")
+        for heading in ("rows", "bytes", "files", "cost"):
+            table.add_column(heading, justify="right")
         table.add_column("", overflow="fold")
+        least = min((one.seconds for one in self.estimates if one.seconds), default=1.0)
         for one in self.estimates:
-            table.add_row(one.layout, f"{one.rows:.1%}", f"{one.bytes:.1%}", Text(one.detail))
-        chosen = Table(title="chosen for sop", title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
+            mark = Text(one.layout, style="bold" if one.layout == self.choice.family else "")
+            cost = f"{one.seconds / least:.1f} x"
+            table.add_row(mark, f"{one.rows:.1%}", f"{one.bytes:.1%}", f"{one.files:.0%}", cost, Text(one.detail))
+        chosen = Table(title=f"chosen: {self.choice.family}", title_justify="left", box=box.SIMPLE_HEAD)
+        chosen.show_header = False
         for name, value in self._parameters():
             chosen.add_row(name, Text(value))
         return Group(
             table,
+            Text(self.verdict),
             chosen,
             Text(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows. To lay the table out so:"),
             Text("  " + self.command.replace(" --", " \\\n    --").replace(" -t", " \\\n    -t"), overflow="fold"),
         )
 
+    @property
+    def verdict(self) -> str:
+        """What to do, in words."""
+        by_name = {one.layout: one for one in self.estimates}
+        best, today = by_name.get(self.choice.family), by_name["today"]
+        if best is None or best.seconds >= (1 - LEAST_GAIN) * today.seconds:
+            return "No layout that was tried would make these queries cheaper: leave the table as it is."
+        said = (
+            f"Laid out by {self.choice.family}, they would read {best.rows:.1%} of the rows instead of "
+            f"{today.rows:.1%}, at {best.seconds / max(today.seconds, 1e-9):.0%} of the cost."
+        )
+        simple = [one for name, one in by_name.items() if name in ("as is", "sorted", "z-order")]
+        nearest = min(simple, key=lambda one: one.seconds, default=None)
+        if nearest is not None and nearest.layout != self.choice.family:
+            said += f" The best of the simple ones, {nearest.layout} {nearest.detail}, would read {nearest.rows:.1%}."
+        return said
+
     def _parameters(self) -> list[tuple[str, str]]:
         choice = self.choice
         listed = "\n".join(f"{one.weight:>5,}  {one}" for one in choice.features.features) or "none"
+        units = "parts of the tree" if choice.tree is not None else "slices of the table"
         return [
-            ("units", choice.by or "slices of the table"),
+            ("how", choice.detail),
+            *([("cuts", _cuts_text(choice))] if choice.tree is not None else []),
+            ("units", choice.by or units),
             ("rows per block", f"{choice.min_size:,} or more"),
             ("order in groups", ", ".join(choice.order) or "none"),
             *([("kept apart by", ", ".join(choice.buckets))] if choice.buckets else []),
@@ -101,3 +144,11 @@ class Advice:
         with console.capture() as capture:
             console.print(self)
         return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+
+
+def _cuts_text(choice: LayoutChoice) -> str:
+    """How many parts a tree makes of a table, and by what."""
+    assert choice.tree is not None
+    counts = Counter("features" if isinstance(test, int) else column_of(test).name for test in choice.tree.tests)
+    by = ", ".join(f"{name} ({count})" for name, count in counts.most_common())
+    return f"{choice.tree.leaves:,} parts, by {by}"

@@ -1,34 +1,81 @@
-"""The layout that suits a workload, chosen by what its queries would read of a sample of the table."""
+"""The layout that suits a workload, chosen among families by what later queries would read of a sample of the table.
+
+Each family makes its arrangements from the earlier queries of a log and the rows of one part of a sample; the queries
+that came later judge them, on rows of another part, by what reading would cost. So a family that only remembers, or
+that fits the sample and not the table, gains nothing by it. The best is made once more from all queries. If nothing is
+better than the table as it is, that is the answer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from sidestep.advisor.layouts.cost import files_by_size, reading
+from sidestep.advisor.layouts.families.cuts import cuts, cuts_and_features
+from sidestep.advisor.layouts.families.family import Arrangement, Family, Material, Plan
+from sidestep.advisor.layouts.families.features import by_features, features
+from sidestep.advisor.layouts.families.simple import as_is, sorted_by_column, z_order
+from sidestep.advisor.layouts.needs import needs_of
 from sidestep.advisor.layouts.sample import SEED, DrawnSample, RowNumbers, Sample
 from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
-from sidestep.advisor.layouts.trial import by_group, group_sample, shares_read
+from sidestep.advisor.layouts.trial import Blocks, Shares, catalog_of
+from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demand, Demands, is_time_type
-from sidestep.layout.vectors import Bits, Words, pack
+from sidestep.layout.maxskip import block_sizes
+from sidestep.layout.tree import Cut
+from sidestep.layout.vectors import Bits, pack
 from sidestep.predicate import DataType, Formula, all_of
-from sidestep.workload import AugmentedWorkload, FeatureSet, TableWorkload
+from sidestep.synopsis import kept_blocks
+from sidestep.workload import AugmentedWorkload, FeatureSet, TableWorkload, subsumed_filters
 from sidestep.workload.features.extract import PredicateSet, Weights, feature_set_of
+
+FAMILIES: Mapping[str, Family] = {
+    "as is": as_is,
+    "sorted": sorted_by_column,
+    "z-order": z_order,
+    "features": features,
+    "cuts": cuts,
+    "cuts and features": cuts_and_features,
+}
+"""By name, the simpler ones first: of layouts that are as good, the first is chosen."""
+NEAR = 0.02
+"""A simpler layout is chosen if it costs at most this share more."""
 
 SELECTION_ROWS = 20_000
 """Rows by which features are selected: enough to see a difference of half a percent."""
-TRIAL_ROWS = 60_000
-"""Rows on which whole layouts are tried for the choice of order and buckets."""
-MOST_FILTERS = 200
-"""Filters that a trial judges by, those of most queries."""
-MOST_ORDERS = 3
-LEAST_GAIN = 0.02
-"""Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
+TRIAL_ROWS, TRIAL_BLOCKS = 30_000, 160
+"""Rows and blocks of a trial: a coarse layout shows which family is best."""
+FINAL_ROWS = 120_000
+"""Rows by which the layout that was chosen is made."""
+MOST_QUERIES = 300
+"""Distinct filters that layouts are made from, and that judge them: those of most queries."""
+HELD_OUT = 0.25
+"""The last part of a log, by which layouts are judged that were made from what came before."""
+FEWEST_HELD_OUT = 20
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
 """Blocks per unit: with fewer there is nothing to group, with more the unit is needlessly coarse."""
 UNITS = ("DAY", "MONTH", "QUARTER", "YEAR")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What the judging queries would read under one arrangement, as shares of reading everything."""
+
+    family: str
+    detail: str
+    rows: float
+    bytes: float
+    """Of the columns that each query reads."""
+    files: float
+    seconds: float
+    """What reading costs by the model, for one query."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +90,12 @@ class LayoutChoice:
     order: tuple[str, ...]
     buckets: tuple[str, ...] = ()
     """Expressions of time that split rows of equal features, where queries ask for windows of it."""
+    tree: Cut | None = None
+    tree_units: tuple[int, ...] = (0,)
+    family: str = "features"
+    detail: str = ""
+    few_valued: tuple[str, ...] = ()
+    """Columns of few values that queries filter: blocks should know the set of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +113,50 @@ class Study:
     min_size: int
     buckets: Mapping[str, str]
     """For columns of time that queries ask for, most often first, the expression of a bucket."""
+    columns: frozenset[str] = frozenset()
+    """Those that queries read."""
+    file_rows: float = 1e6
+    """Rows of the table in a file."""
+    unit_rows: int = 4_000_000
+    given_by: bool = False
+    """Whether the units were asked for."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenLayout:
-    """A layout, and the feature vectors that it gives the sample's rows."""
+    """A layout, and what it was chosen by."""
 
     layout: LayoutChoice
-    words: Words
-    """The feature vector of each row."""
+    trials: tuple[Trial, ...]
+    """The best of each family, for the judging queries."""
+    judging: int
+    """How many queries judged."""
+    judged_by: str
+
+    @property
+    def summary(self) -> str:
+        """What was chosen and why, in a sentence."""
+        tried = {trial.family: trial for trial in self.trials}
+        mine = tried.get(self.layout.family)
+        others = ", ".join(f"{one.family} {one.rows:.1%}" for one in self.trials if one is not mine)
+        said = f"Laid out by {self.layout.family} ({self.layout.detail})"
+        if self.layout.family == "as is":
+            said = "No layout that was tried would serve the queries better than the table's own order"
+        if mine is None:
+            return f"{said}."
+        return f"{said}: {self.judging:,} queries, {self.judged_by}, would read {mine.rows:.1%} of the rows ({others})."
+
+
+@dataclass(frozen=True, eq=False)
+class Judges:
+    """Queries by which layouts are judged."""
+
+    formulas: Sequence[Formula]
+    weights: npt.NDArray[np.float64]
+    text: str
+    """Which they are, in words."""
+    columns: Sequence[frozenset[str]] | None = None
+    """Those that each reads; without, each reads all that any query reads."""
 
 
 def choose_from_study(
@@ -76,30 +164,221 @@ def choose_from_study(
     *,
     num_features: int | None = None,
     order: Sequence[str] | None = None,
-    weights: Weights | None = None,
-    like: LayoutChoice | None = None,
+    family: str | None = None,
+    judges: Judges | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenLayout:
     """The layout that suits a study's queries best.
 
-    ``weights`` counts only some of the queries; order and buckets are those of ``like`` if that is given.
+    Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, the last
+    ones of the log if none are given; ``tell`` is told what is being tried.
     """
-    counts = study.table.weights if weights is None else weights
-    picked = _select_features(study, counts, num_features)
-    features = feature_set_of(study.augmented, [study.sets[at] for at in picked], counts)
-    demands = demands_of(study.table, features.features, study.drawn.sample.times)
-    words = pack(study.satisfied[list(picked)].T)
-    if like is not None:
-        best, buckets = like.order, like.buckets
-    else:
-        named: list[tuple[str, ...]] = [(name,) for name in study.buckets]
-        orders = [tuple(order)] if order is not None else named or [()]
-        best, buckets = _choose_order(study, counts, demands, feature_formulas(features), words, orders)
-    return ChosenLayout(LayoutChoice(features, demands, study.by, study.min_size, best, buckets), words)
+    if family is not None and family not in FAMILIES:
+        raise SidestepError(f"There is no family of layouts called {family!r}: there are {', '.join(FAMILIES)}.")
+    past, held = study.table.weights, judges
+    if judges is None:
+        past, held = split_log(study.table)
+    assert held is not None
+    tell("features")
+    picked = _select_features(study, past, num_features)
+    number = max(1, len(picked)) if num_features is None else num_features
+    making, judging = _parts(study.drawn.sample)
+    material = _material(study, past, picked, making, trial=True)
+    bench = _Bench(study, material, picked, held, judging)
+    asked_for = order is not None or study.given_by
+    trials: dict[str, Trial] = {}
+    plans: dict[str, Plan] = {}
+    for name, of_family in FAMILIES.items() if family is None else [(family, FAMILIES[family])]:
+        tell(name)
+        for plan in [partial(by_features, order)] if name == "features" and asked_for else of_family(material):
+            trial = bench.trial(plan(material))
+            if trial is not None and (name not in trials or trial.seconds < trials[name].seconds):
+                trials[name], plans[name] = trial, plan
+    allowed = [name for name in trials if not asked_for or family is not None or name == "features"]
+    best = _cheapest({name: trials[name].seconds for name in allowed})
+    tell("the layout")
+    everything = study.table.weights
+    number = len(picked) if num_features is None else num_features
+    picked = _select_features(study, everything, number) if held.text == LAST else picked
+    final = _material(study, everything, picked, _final_rows(study.drawn.sample), trial=False)
+    arrangement = plans[best](final) if best in plans else None
+    layout = _layout(study, final, everything, picked, arrangement or Arrangement("as is", "", featured=False))
+    return ChosenLayout(layout, tuple(trials.values()), int(held.weights.sum()), held.text)
+
+
+OWN, LAST = "the log's own", "the log's last quarter"
+
+
+def split_log(table: TableWorkload) -> tuple[Weights, Judges]:
+    """The weights of the queries to make layouts from, and the later ones to judge them by; of few, all are both."""
+    first = len(table.scans)
+    if table.total * HELD_OUT >= FEWEST_HELD_OUT:
+        passed = np.cumsum([scan.weight for scan in table.scans])
+        first = int(np.searchsorted(passed, table.total * (1 - HELD_OUT)))
+    early, late = table.weights_of(table.scans[:first]), table.weights_of(table.scans[first:])
+    if not early.any() or not late.any():
+        return table.weights, _judges(table, table.weights, OWN)
+    return early, _judges(table, late, LAST)
+
+
+def _judges(table: TableWorkload, weights: Weights, text: str) -> Judges:
+    heaviest = [int(at) for at in np.argsort(-weights, kind="stable")[:MOST_QUERIES] if weights[at] > 0]
+    return Judges([filter_formula(table, at) for at in heaviest], weights[heaviest].astype(np.float64), text)
+
+
+def widths_of(study: Study, judges: Judges) -> Shares:
+    """The bytes of a row that each query reads, in memory."""
+    columns = judges.columns or [study.columns] * len(judges.formulas)
+    widths = study.drawn.widths
+    return np.array([max(1.0, sum(widths.get(name, 0.0) for name in names)) for names in columns], np.float64)
 
 
 def feature_formulas(features: FeatureSet) -> list[Formula]:
     """When each feature holds."""
     return [feature.formula for feature in features.features]
+
+
+def _parts(sample: Sample) -> tuple[RowNumbers, RowNumbers]:
+    """Rows to make layouts by, and others to judge them by, unless there are too few to share."""
+    mixed = np.random.default_rng(SEED).permutation(len(sample))
+    if len(sample) < 2 * TRIAL_ROWS:
+        return np.sort(mixed[:TRIAL_ROWS]), np.sort(mixed[:TRIAL_ROWS])
+    return np.sort(mixed[:TRIAL_ROWS]), np.sort(mixed[TRIAL_ROWS : 2 * TRIAL_ROWS])
+
+
+def _final_rows(sample: Sample) -> RowNumbers:
+    mixed = np.random.default_rng(SEED).permutation(len(sample))
+    return np.sort(mixed[:FINAL_ROWS])
+
+
+def _material(study: Study, weights: Weights, picked: Sequence[int], rows: RowNumbers, *, trial: bool) -> Material:
+    """What families make layouts from: some rows, and the queries of most weight."""
+    sample = study.drawn.sample.take(rows)
+    found = feature_set_of(study.augmented, [study.sets[at] for at in picked], weights)
+    heaviest = np.argsort(-weights, kind="stable")[:MOST_QUERIES]
+    heaviest = np.sort(heaviest[weights[heaviest] > 0])
+    queries = [filter_formula(study.table, int(at)) for at in heaviest]
+    subsumes = np.asarray(subsumed_filters(study.table, found.features), np.bool_).reshape(len(picked), -1)
+    least = max(1, sample.rows // TRIAL_BLOCKS)
+    return Material(
+        sample,
+        pack(_rows_of(study, picked, rows)),
+        demands_of(study.table, found.features, sample.times),
+        needs_of(sample, queries, weights[heaviest].astype(np.float64), subsumes[:, heaviest]),
+        queries,
+        feature_formulas(found),
+        most_filtered(study, weights),
+        max(study.min_size, least) if trial else study.min_size,
+        study.buckets,
+        study.by,
+    )
+
+
+def _rows_of(study: Study, picked: Sequence[int], rows: RowNumbers) -> Bits:
+    """Which of some features each of some rows has."""
+    return np.asarray(study.satisfied[np.array(picked, np.intp)][:, rows].T)
+
+
+def _cheapest(seconds: Mapping[str, float]) -> str:
+    """The first that costs hardly more than the cheapest of all."""
+    limit = (1 + NEAR) * min(seconds.values(), default=0.0)
+    return next((name for name, each in seconds.items() if each <= limit), "as is")
+
+
+class _Bench:
+    """Judges arrangements by queries, on rows that they were not made from."""
+
+    def __init__(
+        self, study: Study, material: Material, picked: Sequence[int], judges: Judges, rows: RowNumbers
+    ) -> None:
+        self.study, self.material, self.judges = study, material, judges
+        self.sample = study.drawn.sample.take(rows)
+        self.words = pack(_rows_of(study, picked, rows))
+        self.came_in = _came_in(study.drawn.file[rows])
+        self.width = widths_of(study, judges)
+
+    def trial(self, arrangement: Arrangement | None) -> Trial | None:
+        """What the queries read; None where there is nothing to read."""
+        if arrangement is None or not len(self.sample):
+            return None
+        material, sample = self.material, self.sample
+        if arrangement.family == "as is":
+            blocks, words = Blocks(self.came_in, _even(len(sample), material.block)), None
+        else:
+            words = self.words if arrangement.featured else None
+            blocks = arrangement.blocks(sample, self.words, material.demands, material.block)
+        catalog = catalog_of(sample, blocks, material.features if words is not None else (), words)
+        kept = np.array([kept_blocks(catalog, formula) for formula in self.judges.formulas], np.bool_)
+        read = reading(blocks, self._files(arrangement, blocks), kept.reshape(len(self.judges.formulas), len(blocks)))
+        return Trial(
+            arrangement.family,
+            arrangement.detail,
+            self._mean(read.rows),
+            float(np.average(read.rows, weights=self.judges.weights * self.width)) if len(read.rows) else 0.0,
+            self._mean(read.files / max(1, read.total_files)),
+            self._mean(read.seconds(sample.rows, self.width)),
+        )
+
+    def _files(self, arrangement: Arrangement, blocks: Blocks) -> RowNumbers:
+        """The file of each block: as many rows as a file has, and where the layout has units, of one unit."""
+        file_rows = self.study.file_rows / self.sample.scale
+        if arrangement.by is None:
+            return files_by_size(blocks.sizes, file_rows)
+        unit = self.sample.unit[blocks.order[blocks.starts]]
+        number = np.zeros(len(blocks), np.int64)
+        for each in np.unique(unit):
+            mine = np.flatnonzero(unit == each)
+            number[mine] = number.max(initial=0) + 1 + files_by_size(blocks.sizes[mine], file_rows)
+        return np.unique(number, return_inverse=True)[1].ravel().astype(np.int64)
+
+    def _mean(self, values: Shares) -> float:
+        return float(np.average(values, weights=self.judges.weights)) if len(values) else 0.0
+
+
+def _came_in(file: RowNumbers) -> RowNumbers:
+    """Rows in the order of their files."""
+    return np.argsort(file, kind="stable")
+
+
+def _even(rows: int, block: int) -> RowNumbers:
+    return np.array(block_sizes(rows, block), np.int64)
+
+
+def _layout(
+    study: Study, material: Material, weights: Weights, picked: Sequence[int], arrangement: Arrangement
+) -> LayoutChoice:
+    used = list(picked) if arrangement.featured else []
+    found = feature_set_of(study.augmented, [study.sets[at] for at in used], weights)
+    tree = None if arrangement.tree is None else arrangement.tree.tree
+    units: tuple[int, ...] = (0,)
+    if tree is not None and arrangement.tree is not None:
+        leaf = arrangement.tree.route(material.sample, material.satisfied)
+        units = _units_of_leaves(
+            np.bincount(leaf, minlength=tree.leaves) * float(material.sample.scale), study.unit_rows
+        )
+    return LayoutChoice(
+        found,
+        material.demands if arrangement.featured else Demands(0),
+        arrangement.by,
+        study.min_size,
+        arrangement.order,
+        tuple(study.buckets[name] for name in arrangement.buckets),
+        tree,
+        units,
+        arrangement.family,
+        arrangement.detail,
+        tuple(sorted(material.needs.sets)),
+    )
+
+
+def _units_of_leaves(rows: npt.NDArray[Any], unit_rows: int) -> tuple[int, ...]:
+    """The first leaf of each unit: neighbouring leaves of about ``unit_rows`` rows together.
+
+    >>> _units_of_leaves(np.array([3.0, 3.0, 3.0, 3.0]), 6)
+    (0, 2)
+    """
+    number = ((np.cumsum(rows) - rows / 2) / unit_rows).astype(np.int64)
+    return (0, *(int(at) for at in np.flatnonzero(np.diff(number)) + 1))
 
 
 def _select_features(study: Study, counts: Weights, num_features: int | None) -> list[int]:
@@ -116,66 +395,6 @@ def _select_features(study: Study, counts: Weights, num_features: int | None) ->
     if num_features is None:
         num_features = fewest_features(study.table, satisfied, subsumes, asked, floor)
     return list(select(satisfied, subsumes, counts, asked, floor, num_features).chosen)
-
-
-def _choose_order(
-    study: Study,
-    counts: Weights,
-    demands: Demands,
-    features: Sequence[Formula],
-    words: Words,
-    orders: Sequence[tuple[str, ...]],
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The order with which queries read least of the sample, and the buckets if they save enough besides.
-
-    Layouts are compared by the geometric mean over queries: to read half as much counts the same for a query that reads
-    much and for one that reads little. By the plain mean, those that read most anyway would decide alone, and a
-    template of small queries could be made to read half as much again for nothing.
-    """
-    whole = study.drawn.sample
-    few = np.sort(np.random.default_rng(SEED).choice(len(whole), min(TRIAL_ROWS, len(whole)), replace=False))
-    sample, vectors = whole.take(few), words[few]
-    asked = np.argsort(-counts, kind="stable")[:MOST_FILTERS]
-    filters = [filter_formula(study.table, int(at)) for at in asked]
-    if not len(sample) or not filters:
-        return orders[0], ()
-    block = sample.rows_for(study.min_size)
-
-    def reads(group: RowNumbers, order: tuple[str, ...]) -> float:
-        shares = shares_read(sample, by_group(sample, group, order, block), filters, features, vectors)
-        # A query that reads nothing of the sample still reads something; no layout wins by the luck of a draw.
-        least = block / max(1, len(sample))
-        return float(np.exp(np.average(np.log(np.maximum(shares, least)), weights=counts[asked])))
-
-    group = group_sample(sample, vectors, demands, block)
-    tried = {order: reads(group, order) for order in orders}
-    best = min(tried, key=lambda order: tried[order])
-    limit = (1 - LEAST_GAIN) * tried[best]
-    buckets: tuple[str, ...] = ()
-    # Those that no feature serves have nothing but their window: their columns come first, others must do better still.
-    for order in sorted(orders, key=lambda order: -sum(_unserved_queries(demands, name) for name in order)):
-        names = tuple(name for name in order if name in study.buckets)
-        if names and _has_several_buckets(sample, names):
-            share = reads(group_sample(sample, vectors, demands, block, names), order)
-            if share < limit:
-                limit = (1 - LEAST_GAIN) * share
-                best, buckets = order, tuple(study.buckets[name] for name in names)
-    return best, buckets
-
-
-def _unserved_queries(demands: Demands, column: str) -> float:
-    """How many queries that no feature serves ask for a window of a column."""
-    return sum(
-        demand.weight
-        for demand in demands.demands
-        if not demand.features and any(name == column for name, _, _ in demand.ranges)
-    )
-
-
-def _has_several_buckets(sample: Sample, names: Sequence[str]) -> bool:
-    """Whether some unit has rows of several buckets."""
-    pairs = np.column_stack([sample.unit, *(sample.buckets[name] for name in names)])
-    return len(np.unique(pairs, axis=0)) > len(np.unique(sample.unit))
 
 
 def filter_formula(table: TableWorkload, at: int) -> Formula:
@@ -204,3 +423,14 @@ def time_columns(table: TableWorkload, types: Mapping[str, DataType]) -> list[st
             if name in types and is_time_type(types[name]):
                 counted[name] += int(table.weights[at])
     return [name for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0]))]
+
+
+def most_filtered(study: Study, weights: Weights) -> tuple[str, ...]:
+    """The columns that most queries compare with constants, those of time among them."""
+    counted: Counter[str] = Counter()
+    table = study.table
+    for at, numbers in enumerate(table.filters):
+        alone = {next(iter(c)).name for n in numbers if len(c := table.items[n].columns) == 1}
+        for name in alone & set(study.drawn.sample.types):
+            counted[name] += int(weights[at])
+    return tuple(name for name, count in sorted(counted.items(), key=lambda one: (-one[1], one[0])) if count)

@@ -1,4 +1,4 @@
-"""What queries need of a sample's columns, as ranks of values: what cuts are chosen by, and what blocks are checked for.
+"""What queries need of a sample's columns, as ranks of values: what cuts are chosen by.
 
 Three things about a block prove that a query needs none of its rows: the least and greatest value of a column (zone
 maps), the set of values of a column that has few (value sets), and features that no row has (union vectors). Here each
@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sidestep.advisor.layouts.sample import RowNumbers, Sample
-from sidestep.advisor.layouts.trial import Blocks, catalog_of
+from sidestep.advisor.layouts.trial import FEW_VALUES, Blocks, catalog_of
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Formula
 from sidestep.predicate.formula import names_in
 from sidestep.synopsis import kept_blocks
 
-FEW_VALUES = 256
-"""A column of at most so many distinct values is known by sets of them."""
 Positions = npt.NDArray[np.intp]
 
 
@@ -49,6 +48,21 @@ class Needs:
             at, place = _matches(of, queries)
             sets[name] = at, wanted[place]
         return Needs(self.weights[queries], ranges, sets, self.subsumes[:, queries])
+
+    def join(self, other: Needs) -> Needs:
+        """Those of these queries and of others, about the same columns."""
+        count = len(self.weights)
+        ranges = {
+            name: _join(self.ranges.get(name, _NO_RANGES), other.ranges.get(name, _NO_RANGES), count)
+            for name in {*self.ranges, *other.ranges}
+        }
+        width = {name: wanted.shape[1] for one in (self, other) for name, (_, wanted) in one.sets.items()}
+        sets = {}
+        for name, values in width.items():
+            none = np.zeros(0, np.intp), np.zeros((0, values), np.bool_)
+            sets[name] = _join(self.sets.get(name, none), other.sets.get(name, none), count)
+        weights = np.concatenate([self.weights, other.weights])
+        return Needs(weights, ranges, sets, np.hstack([self.subsumes, other.subsumes]))
 
     def shift(self, sample: Sample, rng: np.random.Generator) -> Needs:
         """The same queries about other places: each range elsewhere, over as many rows, by chance.
@@ -121,6 +135,15 @@ class _Wanted:
         if query not in self._known:
             self._known[query] = kept_blocks(self._catalog, query) if len(self._catalog.rows) else None
         return self._known[query]
+
+
+_NO_RANGES = (np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _join(one: Any, other: Any, count: int) -> Any:
+    """Two tuples of arrays as one; the first of each numbers queries, the other's from ``count`` on."""
+    of, *rest = (np.concatenate([a, b]) for a, b in zip(one, (other[0] + count, *other[1:]), strict=True))
+    return of, *rest
 
 
 def _matches(of: Positions, queries: Positions) -> tuple[Positions, Positions]:

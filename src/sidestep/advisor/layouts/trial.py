@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sidestep.advisor.layouts.sample import RowNumbers, Sample
 from sidestep.layout.demand import Demands, group_rows
@@ -18,10 +19,15 @@ from sidestep.predicate import DataType, Formula
 from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
 from sidestep.synopsis.features.union_vectors import UnionVectors
+from sidestep.synopsis.value_set import BlockSets, ValueSets
+from sidestep.synopsis.values.codes import Coding
 from sidestep.synopsis.values.forms import Form, stored_form
+from sidestep.synopsis.zones.column_zones import column_zones
 
 Z_BITS = 10
 """Bits of each column's rank that a Z-order interleaves."""
+FEW_VALUES = 256
+"""A column of at most so many distinct values is known by sets of them."""
 _NO_RANK = -2
 Shares = npt.NDArray[np.float64]
 """For each query, the share of rows that it reads."""
@@ -137,6 +143,7 @@ def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (),
     sizes, starts = blocks.sizes, blocks.starts
     index: dict[str, pa.Array] = {}
     types: dict[str, DataType] = {}
+    sets: dict[str, BlockSets] = {}
     for name, kind in sample.types.items():
         stored = stored_values(sample.values[name], kind)
         if stored is None:
@@ -160,12 +167,32 @@ def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (),
         if kind.kind in FLOATING:
             index[f"nan:{name}"] = pa.array(nans)
         types[name] = kind
+        if 0 < len(stored) <= FEW_VALUES and len(starts):
+            sets[name] = _value_sets(kind, stored, codes, sizes)
     synopses: list[Synopsis] = [zone_maps(types, index, sizes)]
+    if sets:
+        synopses.append(ValueSets(sets))
     if features and words is not None and len(starts):
         unions = np.bitwise_or.reduceat(words[blocks.order], starts, axis=0)
         known = np.ones(len(blocks), np.bool_)
         synopses.append(UnionVectors(tuple(features), np.ascontiguousarray(unions.T), known))
     return Catalog(np.zeros(len(sizes), np.int32), sizes, sizes, min(1, len(sizes)), tuple(synopses))
+
+
+def _value_sets(kind: DataType, stored: pa.Array, codes: RowNumbers, sizes: RowNumbers) -> BlockSets:
+    """The sets of values of a column of few, block by block."""
+    values, blocks = len(stored), len(sizes)
+    pairs = np.unique((codes * blocks + np.repeat(np.arange(blocks), sizes))[codes >= 0])
+    begins = np.searchsorted(pairs, np.arange(values + 1) * blocks)
+    nan = pc.is_nan(stored) if kind.kind in FLOATING else None
+    low = stored if nan is None else pc.if_else(nan, math.inf, stored)
+    high = stored if nan is None else pc.if_else(nan, -math.inf, stored)
+    ones = np.ones(values, np.int64)
+    zones = column_zones(kind, ones, low, high, pa.array(ones * 0), nan)
+    # Codes serve predicates that joins induce, which a trial has none of.
+    return BlockSets(
+        zones, (Coding(kind), np.zeros(values, np.uint64)), begins, (pairs % blocks).astype(np.int32), blocks
+    )
 
 
 def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:

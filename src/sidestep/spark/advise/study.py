@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from sidestep.advisor.layouts.choose import (
     FEWEST_BLOCKS,
     MOST_BLOCKS,
-    MOST_ORDERS,
     UNITS,
-    LayoutChoice,
+    ChosenLayout,
     Study,
     choose_from_study,
     time_columns,
 )
+from sidestep.advisor.layouts.families.features import MOST_ORDERS
 from sidestep.advisor.layouts.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
 from sidestep.spark.organize.featurize import check_features, with_words
+from sidestep.spark.organize.organize import DEFAULT_WIDTH
 from sidestep.spark.organize.units import UNIT, with_units
 from sidestep.store.parquet.writer import RESERVED
-from sidestep.store.sidecars.layout import UNIT_ROWS, LayoutSpec
+from sidestep.store.sidecars.layout import FILE_BYTES, UNIT_ROWS, LayoutSpec
 from sidestep.workload import (
     Feature,
     FeatureSet,
@@ -39,7 +40,8 @@ from sidestep.workload import (
 )
 from sidestep.workload.features.selection import candidate_sets
 
-SAMPLE_ROWS = 200_000
+SAMPLE_ROWS, FEWEST_ROWS, ROWS_OF_BLOCK = 200_000, 40_000, 500
+"""Rows of a sample: at most, at least, and for each block that the table will have."""
 
 FILE_PATH = f"{RESERVED}file_path"
 MOST_ROWS_FOR_WIDTH = 1_000
@@ -107,7 +109,6 @@ def _widths(rows: DataFrame) -> dict[str, float]:
 
 
 def choose_layout(
-    spark: SparkSession,
     workload: Workload,
     table: str,
     rows: DataFrame,
@@ -117,16 +118,22 @@ def choose_layout(
     num_features: int | None = None,
     min_size: int | None = None,
     order: Sequence[str] | None = None,
-    sample_rows: int = SAMPLE_ROWS,
+    family: str | None = None,
+    sample_rows: int | None = None,
     unit_rows: int = UNIT_ROWS,
+    file_bytes: int = FILE_BYTES,
+    source_bytes: int | None = None,
     partition_columns: Sequence[str] = (),
-) -> LayoutChoice:
-    """Choose the features, units and order of a table by what the workload's queries would read of a sample.
+    tell: Callable[[str], None] = lambda _: None,
+) -> ChosenLayout:
+    """Choose the layout of a table by what the workload's queries would read of a sample.
 
-    ``types`` names the columns that get zone maps, ``rows`` are the table's rows without its block ids. Features are
-    taken by the rows they save (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later
-    queries best. Units are months of the column of time that most queries filter, unless ``by`` says otherwise.
+    ``types`` names the columns that get zone maps, ``rows`` are the table's rows without its block ids and
+    ``source_bytes`` their size on disk. Features are taken by the rows they save
+    (:mod:`sidestep.advisor.layouts.select`), their number by what would have served later queries best. ``family`` is
+    the family to choose from, all if none is given; ``by`` or ``order`` make it a layout by features.
     """
+    tell("a sample")
     study = draw_study(
         workload,
         table,
@@ -136,9 +143,11 @@ def choose_layout(
         min_size=min_size,
         sample_rows=sample_rows,
         unit_rows=unit_rows,
+        file_bytes=file_bytes,
+        source_bytes=source_bytes,
         partition_columns=partition_columns,
     )
-    return choose_from_study(study, num_features=num_features, order=order).layout
+    return choose_from_study(study, num_features=num_features, order=order, family=family, tell=tell)
 
 
 def draw_study(
@@ -149,8 +158,10 @@ def draw_study(
     *,
     by: str | None = None,
     min_size: int | None = None,
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int | None = None,
     unit_rows: int = UNIT_ROWS,
+    file_bytes: int = FILE_BYTES,
+    source_bytes: int | None = None,
     partition_columns: Sequence[str] = (),
 ) -> Study:
     """Draw the sample that the workload's candidates are judged by."""
@@ -162,7 +173,7 @@ def draw_study(
     sets = candidate_sets(augmented)
     least = min_size if min_size is not None else LayoutSpec().min_size
     times = time_columns(of_log, types)
-    total, by = _count_rows(rows, times, least, by)
+    total, units = _count_rows(rows, times, least, by)
     items = sorted({item for one in sets for item in one.items})
     filtered = {column.name for item in of_log.items for column in item.columns}
     buckets = {name: f"date_trunc('MONTH', {name_text(name)})" for name in times[:MOST_ORDERS]}
@@ -171,16 +182,34 @@ def draw_study(
         {name: type for name, type in types.items() if name in filtered},
         [augmented.items[item] for item in items],
         total=total,
-        spec=LayoutSpec(by=by, unit_rows=unit_rows),
+        spec=LayoutSpec(by=units, unit_rows=unit_rows),
         partition_columns=partition_columns,
         buckets=buckets,
-        sample_rows=sample_rows,
+        sample_rows=_sample_size(total, least) if sample_rows is None else sample_rows,
     )
     place = {item: at for at, item in enumerate(items)}
     usable = [one for one in sets if all(place[item] in drawn.satisfied for item in one.items)]
     satisfied = [np.all([drawn.satisfied[place[item]] for item in one.items], axis=0) for one in usable]
     bits = np.array(satisfied, np.bool_).reshape(len(usable), len(drawn.sample))
-    return Study(of_log, augmented, usable, drawn, bits, by, least, buckets)
+    return Study(
+        of_log,
+        augmented,
+        usable,
+        drawn,
+        bits,
+        units,
+        least,
+        buckets,
+        columns=frozenset().union(*(use.columns for q in workload.queries for use in q.uses if use.table == table)),
+        file_rows=file_bytes / (source_bytes / max(1, total)) if source_bytes else file_bytes / DEFAULT_WIDTH,
+        unit_rows=unit_rows,
+        given_by=by is not None,
+    )
+
+
+def _sample_size(total: int, min_size: int) -> int:
+    """Enough rows to tell blocks apart; of a small table not all."""
+    return min(SAMPLE_ROWS, max(FEWEST_ROWS, ROWS_OF_BLOCK * (total // min_size)))
 
 
 def _count_rows(rows: DataFrame, times: Sequence[str], min_size: int, by: str | None) -> tuple[int, str | None]:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -55,6 +56,8 @@ from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.query import Statement
 
 VIEW = "sidestep_features"
+MOST_COMPILED = 48
+"""Spark compiles up to so many features: the code of more can be longer than Java allows."""
 _FUNCTIONS = {MatchKind.PREFIX: "startswith", MatchKind.SUFFIX: "endswith", MatchKind.CONTAINS: "contains"}
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 
@@ -174,14 +177,19 @@ def with_words(rows: DataFrame, checked: CheckedFeatures) -> DataFrame:
     words = {}
     for number, name in enumerate(checked.words):
         bits = [
-            f.when(condition, f.lit(_bit(position))).otherwise(f.lit(0).cast("bigint"))
+            f.when(condition, f.lit(word_bit(position))).otherwise(f.lit(0).cast("bigint"))
             for position, condition in enumerate(conditions[number * WORD : (number + 1) * WORD])
         ]
         words[name] = _or_bits(bits)
+    if len(conditions) > MOST_COMPILED:
+        try:
+            return rows.withColumns({name: interpreted(word) for name, word in words.items()})
+        except AnalysisException:
+            pass  # a function of Python's can only be compiled
     return rows.withColumns(words) if words else rows
 
 
-def _bit(position: int) -> int:
+def word_bit(position: int) -> int:
     """The word with one bit set, as the signed integer that Spark has for it."""
     return 1 << position if position < WORD - 1 else -(1 << position)
 
@@ -191,6 +199,11 @@ def _or_bits(bits: list[SparkColumn]) -> SparkColumn:
         pairs = [bits[at].bitwiseOR(bits[at + 1]) for at in range(0, len(bits) - 1, 2)]
         bits = pairs + ([bits[-1]] if len(bits) % 2 else [])
     return bits[0]
+
+
+def interpreted(expression: SparkColumn) -> SparkColumn:
+    """An expression that Spark does not compile: of hundreds of conditions it could not, and would say so at length."""
+    return f.get(f.transform(f.array(f.lit(0)), lambda _: expression), f.lit(0))
 
 
 def _try_eval(spark: SparkSession, condition: SparkColumn) -> SparkColumn:

@@ -32,12 +32,21 @@ from sidestep.spark.organize.reduce import (
     BUCKET,
     LABEL,
     ROWS,
+    RUN,
     TASKS_PER_CORE,
     partition_units,
     reduce_rows,
     word_matrix,
 )
-from sidestep.spark.organize.units import UNIT, bucket_expressions, check_order, unit_expression, with_units
+from sidestep.spark.organize.units import (
+    LEAF,
+    UNIT,
+    bucket_expressions,
+    check_order,
+    unit_expression,
+    with_leaves,
+    with_units,
+)
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Watch
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, BlockTarget, WrittenFile
@@ -85,14 +94,21 @@ def organize(
     watch = watch or Watch(rows.sparkSession.sparkContext)
     demands = demands_of(spec, checked)
     check_order(rows, spec)
-    with watch.stage("count"):
-        located, known = with_units(rows, spec, target.partition_columns)
+    # Slices are told by where rows are in their files, which is known of rows as they are read, and of no others.
+    sliced = spec.by is None and spec.tree is None
+    known = None
+    if sliced:
+        with watch.stage("count"):
+            rows, known = with_units(rows, spec, target.partition_columns)
     asked = bucket_expressions(rows, spec) if demands else []
     buckets = {f"{BUCKET}{number}": bucket for number, bucket in enumerate(asked)}
-    featurized = with_words(located.withColumns(buckets) if buckets else located, checked)
-    columns = [*target.partition_columns, UNIT, *buckets, *checked.words]
+    featurized = with_leaves(with_words(rows.withColumns(buckets) if buckets else rows, checked), spec, checked)
+    if not sliced:
+        featurized, known = with_units(featurized, spec, target.partition_columns)
+    leaves = [] if spec.tree is None else [LEAF]
+    columns = [*target.partition_columns, UNIT, *leaves, *buckets, *checked.words]
     keys = {name: f"{RESERVED}k{number}" for number, name in enumerate(columns)}
-    pairs = reduce_rows(featurized, keys, checked, demands, sliced=spec.by is None).persist()
+    pairs = reduce_rows(featurized, keys, checked, demands, sliced=sliced).persist()
     try:
         with watch.stage("featurize and reduce", known or 0):
             total = int(pairs.agg(f.sum(ROWS)).collect()[0][0] or 0)
@@ -109,6 +125,7 @@ def organize(
         vectors[ROWS].to_numpy(),
         word_matrix(vectors, [keys[word] for word in checked.words]),
         [float(feature.weight) for feature in checked.features.features],
+        vectors[RUN].to_numpy() if leaves else None,
         min_size=spec.min_size,
         file_rows=max(spec.min_size, int(spec.file_bytes / width)),
         least_tasks=rows.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE,

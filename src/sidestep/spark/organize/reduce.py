@@ -17,14 +17,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from sidestep.layout import Words
-from sidestep.layout.demand import Demand, Demands, group_rows
+from sidestep.layout.demand import Demand, Demands, group_leaves, group_rows
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import same_interpreter
 from sidestep.spark.organize.featurize import CheckedFeatures
-from sidestep.spark.organize.units import UNIT
+from sidestep.spark.organize.units import LEAF, UNIT
 from sidestep.store.parquet.writer import GROUP, RESERVED
 
-LABEL, ROWS, BUCKET = (f"{RESERVED}{name}" for name in ("label", "rows", "bucket"))
+LABEL, ROWS, BUCKET, RUN = (f"{RESERVED}{name}" for name in ("label", "rows", "bucket", "run"))
 TASKS_PER_CORE = 4
 
 
@@ -50,7 +50,7 @@ def reduce_rows(
     ]
     grouped = featurized.groupBy(*(named[key].alias(name) for key, name in keys.items()))
     counts = grouped.agg(f.count(f.lit(1)).alias(ROWS), *bounds)
-    labels = [key for key in keys if key not in checked.words and not key.startswith(BUCKET)]
+    labels = [key for key in keys if key not in checked.words and key != LEAF and not key.startswith(BUCKET)]
     texts = {key: f.col(keys[key]).cast("string") for key in labels}
     if sliced:
         # Slices of another run are other units, whatever their numbers.
@@ -70,15 +70,18 @@ def _bounds(rows: DataFrame, name: str) -> tuple[Column, Column]:
 def partition_units(
     pairs: DataFrame, keys: Mapping[str, str], checked: CheckedFeatures, demands: Demands | None, min_size: int
 ) -> pa.Table:
-    """The pairs with the group of each within its unit."""
+    """The pairs with the group of each within its unit, and the run of leaves that it is in, where there is a tree."""
     weights = [float(feature.weight) for feature in checked.features.features]
     wanted = demands or Demands(len(weights), _everywhere(weights))
     words = [keys[word] for word in checked.words]
 
-    def work(unit: pa.Table) -> pa.Table:
-        return _in_utc(unit).append_column(GROUP, pa.array(group_unit(unit, words, wanted, min_size)))
+    leaf = keys.get(LEAF)
 
-    schema = StructType([*pairs.schema.fields, StructField(GROUP, IntegerType())])
+    def work(unit: pa.Table) -> pa.Table:
+        group, run = group_unit(unit, words, wanted, min_size, leaf)
+        return _in_utc(unit).append_column(GROUP, pa.array(group)).append_column(RUN, pa.array(run))
+
+    schema = StructType([*pairs.schema.fields, StructField(GROUP, IntegerType()), StructField(RUN, IntegerType())])
     context = pairs.sparkSession.sparkContext
     spread = pairs.repartition(context.defaultParallelism * TASKS_PER_CORE, LABEL)
     with same_interpreter(context):
@@ -90,14 +93,19 @@ def _everywhere(weights: Sequence[float]) -> tuple[Demand, ...]:
     return tuple(Demand((number,), (), weight) for number, weight in enumerate(weights))
 
 
-def group_unit(unit: pa.Table, words: Sequence[str], demands: Demands, min_size: int) -> npt.NDArray[np.int32]:
-    """The group of each pair of one unit."""
+def group_unit(
+    unit: pa.Table, words: Sequence[str], demands: Demands, min_size: int, leaf: str | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The group of each pair of one unit, and the run of leaves that the group is in, if a column has its leaf."""
     bounds = {
         name: (unit[f"{RESERVED}least{number}"].to_numpy(), unit[f"{RESERVED}most{number}"].to_numpy())
         for number, name in enumerate(demands.columns)
         if f"{RESERVED}least{number}" in unit.column_names
     }
-    return group_rows(word_matrix(unit, words), unit[ROWS].to_numpy(), bounds, demands, min_size)
+    vectors, rows = word_matrix(unit, words), unit[ROWS].to_numpy()
+    if leaf is None:
+        return group_rows(vectors, rows, bounds, demands, min_size), np.zeros(len(unit), np.int32)
+    return group_leaves(vectors, rows, unit[leaf].to_numpy(), bounds, demands, min_size)
 
 
 def word_matrix(vectors: pa.Table, words: Sequence[str]) -> Words:

@@ -16,19 +16,63 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from sidestep.errors import SidestepError
+from sidestep.layout.tree import Cut
+from sidestep.layout.vectors import WORD
 from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import check_stored
-from sidestep.store.parquet.writer import RESERVED
+from sidestep.spark.organize.featurize import CheckedFeatures, feature_sql, interpreted, word_bit
+from sidestep.store.parquet.writer import RESERVED, word_name
 from sidestep.store.sidecars.layout import LayoutSpec
 
-UNIT = f"{RESERVED}unit"
+UNIT, LEAF = (f"{RESERVED}{name}" for name in ("unit", "leaf"))
 
 
 def with_units(rows: DataFrame, spec: LayoutSpec, partition_columns: Sequence[str]) -> tuple[DataFrame, int | None]:
-    """The rows with the unit of each, and how many rows there are where that had to be counted."""
+    """The rows with the unit of each, and how many rows there are where that had to be counted.
+
+    Where the layout has a tree, rows have their leaf already.
+    """
+    if spec.by is None and spec.tree is not None:
+        return rows.withColumn(UNIT, _unit_of_leaf(spec)), None
     if spec.by is None:
         return with_slices(rows, UNIT, spec.unit_rows, partition_columns)
     return rows.withColumn(UNIT, unit_expression(rows, spec)), None
+
+
+def with_leaves(rows: DataFrame, spec: LayoutSpec, checked: CheckedFeatures) -> DataFrame:
+    """The rows with the leaf of each, if the layout has a tree. They have their feature vectors already."""
+    if spec.tree is None:
+        return rows
+    for name in spec.tree.columns:
+        if name not in rows.columns:
+            raise SidestepError(
+                f"The layout {spec.source} tells rows apart by {name}, which is no column of the table: load it again."
+            )
+    tree = spec.tree if spec.demands_of == checked.features.id else spec.tree.renumber({})
+    if tree is None:
+        return rows.withColumn(LEAF, f.lit(0))
+    return rows.withColumn(LEAF, interpreted(_leaf(tree, 0)))
+
+
+def _leaf(tree: Cut, first: int) -> Column:
+    """The number of the leaf that a tree gives a row, its first being ``first``."""
+    sides, number = [], first
+    for side in (tree.no, tree.yes):
+        sides.append(f.lit(number) if side is None else _leaf(side, number))
+        number += 1 if side is None else side.leaves
+    if isinstance(tree.test, int):
+        word, bit = f.col(word_name(tree.test // WORD)), f.lit(word_bit(tree.test % WORD))
+        return f.when(word.bitwiseAND(bit) != f.lit(0), sides[1]).otherwise(sides[0])
+    return f.when(f.expr(feature_sql(tree.test)), sides[1]).otherwise(sides[0])
+
+
+def _unit_of_leaf(spec: LayoutSpec) -> Column:
+    """The unit of a leaf: a text that no other tree has."""
+    assert spec.tree is not None
+    number = f.lit(0)
+    for at, start in enumerate(spec.tree_units[1:], 1):
+        number = f.when(f.col(LEAF) >= start, f.lit(at)).otherwise(number)
+    return f.concat(f.lit(f"tree-{spec.tree.id}-"), f.lpad(number.cast("string"), 6, "0"))
 
 
 def unit_expression(rows: DataFrame, spec: LayoutSpec) -> Column:

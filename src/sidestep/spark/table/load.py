@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.predicate import DataType
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
@@ -34,7 +36,8 @@ from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layou
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.snapshots.folder import is_hidden
 from sidestep.store.upkeep.false_positives import remember_keeping
-from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of
+from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
+from sidestep.synopsis.value_set import VALUES
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
@@ -54,6 +57,7 @@ class LayoutRequest:
     order: Sequence[str] | None
     unit_rows: int | None
     file_bytes: int | None
+    family: str | None
 
 
 @leaves_session_active
@@ -73,6 +77,7 @@ def load(
     order: Sequence[str] | None = None,
     unit_rows: int | None = None,
     file_bytes: int | None = None,
+    family: str | None = None,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
     index_dir: str | os.PathLike[str] | None = None,
@@ -89,7 +94,9 @@ def load(
 
     ``by`` cuts the table into units that are laid out one by one: a column or an expression, such as
     ``date_trunc('MONTH', o_orderdate)``. Without it, units are slices of ``unit_rows`` rows. ``order`` names columns
-    that blocks are to be narrow in. With a log, what is not given is chosen by what its queries would read of a sample
+    that blocks are to be narrow in. With a log, what is not given is chosen by what its queries would read of a sample:
+    among layouts of several families (sorted, along a Z curve, grouped by features, cut by what queries ask for, …),
+    or of the one that ``family`` names; ``by`` or ``order`` make it a layout by features
     (:func:`sidestep.advise` tells what to expect). So are the synopses that columns get beside zone maps: for what the
     log filters and joins on, by a sample of the source, within a ``budget`` of bytes. Without log and budget they are
     those that the table had before; columns that ``synopses`` names get what it says, as in :func:`sidestep.index`. The
@@ -103,7 +110,7 @@ def load(
     destination = root if target is None else locate(resolve(spark, target))
     _check_target(root, destination)
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
-    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes)
+    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
     def work() -> LoadReport:
@@ -114,12 +121,15 @@ def load(
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
-            checked, spec = _choose_spec(quiet, origin, request, index.folder, workload)
+        with watch.stage("choose"):
+            checked, spec, chosen = _choose_spec(quiet, origin, request, index.folder, workload, watch)
         before = index if index.index_files else open_index(root)
         choice = None
         if workload is not None or size is not None or synopses is not None:
             with watch.stage("synopses"):
                 choice = _choose_synopses(origin, before, synopses, size, usage, spec.min_size)
+                if chosen is not None:
+                    choice = _with_value_sets(choice, chosen, synopses, origin.types)
         making = rebuilt_synopses(
             origin.snapshot,
             before,
@@ -130,7 +140,7 @@ def load(
         )
         snapshot = origin.snapshot if destination.uri == root.uri else _new_snapshot(destination, origin)
         state = table_state(quiet, snapshot, index, origin.schema, spec, checked, making)
-        return _lay_out(origin, state, choice, watch)
+        return _lay_out(origin, state, choice, chosen, watch)
 
     return with_retries(work)
 
@@ -182,9 +192,24 @@ def _choose_synopses(
     )
 
 
+def _with_value_sets(
+    choice: RecipeChoice, chosen: ChosenLayout, synopses: RecipeText | None, types: Mapping[str, DataType]
+) -> RecipeChoice:
+    """The recipes with sets of values for the columns of few that queries filter: the layout tells those apart."""
+    named = () if synopses is None else parse_recipes(synopses, dict(types))
+    listed = [name for name in chosen.layout.few_valued if name not in named and name in choice.recipes]
+    recipes = {name: choice.recipes[name].with_size(VALUES, VALUES.sizes.usual) for name in listed}
+    return replace(choice, recipes={**choice.recipes, **recipes})
+
+
 def _choose_spec(
-    spark: SparkSession, source: Source, request: LayoutRequest, folder: Location, workload: Workload | None
-) -> tuple[CheckedFeatures, LayoutSpec]:
+    spark: SparkSession,
+    source: Source,
+    request: LayoutRequest,
+    folder: Location,
+    workload: Workload | None,
+    watch: Watch,
+) -> tuple[CheckedFeatures, LayoutSpec, ChosenLayout | None]:
     """The features that can be used, and the layout: as requested, else as the log has it, else as it was before."""
     before = load_layout(folder) or LayoutSpec()
     spec = LayoutSpec(
@@ -196,6 +221,8 @@ def _choose_spec(
         buckets=before.buckets,
         demands=before.demands,
         demands_of=before.demands_of,
+        tree=before.tree if request.by is None else None,
+        tree_units=before.tree_units if request.by is None else (0,),
         source=before.source if request.by is None else "",
     )
     for column in spec.order:
@@ -203,42 +230,50 @@ def _choose_spec(
     if spec.by is not None:
         unit_expression(source.rows, spec)
     if workload is not None:
-        return _choose_by_log(spark, source, request, spec, workload)
+        return _choose_by_log(spark, source, request, spec, workload, watch)
     features = _choose_features(request, folder, before)
     if features is None:
-        return no_features(source.name), spec
+        return no_features(source.name), spec, None
     checked = check_features(spark, features, source.schema)
-    return checked, replace(spec, features=_id_of(checked))
+    return checked, replace(spec, features=_id_of(checked)), None
 
 
 def _choose_by_log(
-    spark: SparkSession, source: Source, request: LayoutRequest, spec: LayoutSpec, workload: Workload
-) -> tuple[CheckedFeatures, LayoutSpec]:
-    choice = choose_layout(
-        spark,
+    spark: SparkSession, source: Source, request: LayoutRequest, spec: LayoutSpec, workload: Workload, watch: Watch
+) -> tuple[CheckedFeatures, LayoutSpec, ChosenLayout]:
+    chosen = choose_layout(
         workload,
         source.name,
         source.rows,
         source.types,
-        by=spec.by,
+        by=request.by,
         num_features=request.num_features,
         min_size=spec.min_size,
         order=request.order,
+        family=request.family,
         unit_rows=spec.unit_rows,
+        file_bytes=spec.file_bytes,
+        source_bytes=source.snapshot.bytes,
         partition_columns=source.partition_columns,
+        tell=watch.tell,
     )
+    choice = chosen.layout
     checked = check_features(spark, choice.features, source.schema)
     place = {feature: number for number, feature in enumerate(choice.features.features)}
-    demands = choice.demands.restrict([place[feature] for feature in checked.features.features])
-    return checked, replace(
+    left = [place[feature] for feature in checked.features.features]
+    tree = None if choice.tree is None else choice.tree.renumber({old: new for new, old in enumerate(left)})
+    spec = replace(
         spec,
         by=choice.by,
         order=choice.order,
         buckets=choice.buckets,
         features=_id_of(checked),
-        demands=demands.demands,
+        demands=choice.demands.restrict(left).demands,
         demands_of=checked.features.id,
+        tree=tree,
+        tree_units=choice.tree_units if tree == choice.tree else (0,),
     )
+    return checked, spec, chosen
 
 
 def _id_of(checked: CheckedFeatures) -> str | None:
@@ -270,7 +305,9 @@ def _new_snapshot(root: Location, source: Source) -> Snapshot:
     return Snapshot(root, "delta", None, (), source.partition_columns, source.schema.json())
 
 
-def _lay_out(source: Source, state: TableState, choice: RecipeChoice | None, watch: Watch) -> LoadReport:
+def _lay_out(
+    source: Source, state: TableState, choice: RecipeChoice | None, chosen: ChosenLayout | None, watch: Watch
+) -> LoadReport:
     in_place = state.snapshot.version is not None
     organized, commit = organize_files(
         state,
@@ -293,6 +330,5 @@ def _lay_out(source: Source, state: TableState, choice: RecipeChoice | None, wat
     if choice is not None:
         with committed(state, commit.version, "what its synopses keep could not be noted"):
             remember_keeping(commit.index, [file.data_file for file in organized.files])
-    return LoadReport.of(
-        state, commit.version, source.snapshot, organized, watch.stages, () if choice is None else choice.notes
-    )
+    notes = [*([] if chosen is None else [chosen.summary]), *([] if choice is None else choice.notes)]
+    return LoadReport.of(state, commit.version, source.snapshot, organized, watch.stages, notes)

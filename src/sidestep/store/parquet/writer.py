@@ -101,7 +101,12 @@ class WrittenFile:
 
 def word_names(features: int) -> tuple[str, ...]:
     """The columns that hold feature vectors of ``features`` bits."""
-    return tuple(f"{RESERVED}v{number}" for number in range(words_for(features)))
+    return tuple(map(word_name, range(words_for(features))))
+
+
+def word_name(number: int) -> str:
+    """The column that holds one of the words of a feature vector."""
+    return f"{RESERVED}v{number}"
 
 
 def write_blocks(

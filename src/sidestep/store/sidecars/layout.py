@@ -6,17 +6,18 @@ The layout is a numbered sidecar, the feature set that it is made by an addresse
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sidestep.errors import SidestepError, check_format
 from sidestep.layout.demand import Demand
+from sidestep.layout.tree import Cut
 from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import Addressed, JsonObject, Numbered
 from sidestep.workload.features.feature_set import FeatureSet
 
-FORMAT = 2
-"""In 1, demands were a text of JSON inside the JSON."""
+FORMAT = 3
+"""In 1, demands were a text of JSON inside the JSON; trees came with 3."""
 MIN_SIZE = 20_000
 """The least number of rows per block if no one says otherwise: the file is hardly larger than with big row groups."""
 UNIT_ROWS = 4_000_000
@@ -27,7 +28,8 @@ FILE_BYTES = 128 << 20
 class LayoutSpec:
     """What a layout was made by.
 
-    ``by`` is the SQL expression whose values are the units, or None where units are slices of ``unit_rows`` rows.
+    ``by`` is the SQL expression whose values are the units, or None where they are parts of the tree, or without one
+    slices of ``unit_rows`` rows.
     Within a group of rows with the same features, ``order`` says along which columns it is cut into blocks.
     ``features`` is the id of the feature set, None where the table is laid out by unit and order alone.
     """
@@ -44,6 +46,10 @@ class LayoutSpec:
     """What the workload demands of units."""
     demands_of: str | None = None
     """The id of the feature set that the demands are about: for another they say nothing."""
+    tree: Cut | None = None
+    """How rows are told apart before their features group them; where it tests features, those of ``demands_of``."""
+    tree_units: tuple[int, ...] = (0,)
+    """Without ``by``, a tree's leaves are the units: each begins with one of these."""
     source: str = field(default="", compare=False)
     """The file that it was read from, for errors; empty where it was made here."""
 
@@ -58,6 +64,9 @@ class LayoutSpec:
         texts = (*(() if self.by is None else (self.by,)), *self.order, *self.buckets)
         if not all(isinstance(text, str) for text in texts):
             raise SidestepError("by is a text, and order and buckets are lists of texts.")
+        starts = self.tree_units
+        if any(type(one) is not int for one in starts) or starts[:1] != (0,) or sorted(set(starts)) != list(starts):
+            raise SidestepError("tree_units are the first leaves of units: ascending numbers from 0 on.")
 
     @classmethod
     def from_json(cls, written: JsonObject, source: str) -> LayoutSpec:
@@ -69,19 +78,22 @@ class LayoutSpec:
             if version == 1 and demands is not None:
                 demands = [_first_demand(one) for one in json.loads(demands)]
             fields["demands"] = None if demands is None else tuple(Demand.from_json(one) for one in demands)
-            for name in ("order", "buckets"):
-                if not isinstance(fields.get(name, []), list):
-                    raise TypeError(f"{name} is not a list")
-                fields[name] = tuple(fields.get(name, ()))
+            for name in ("order", "buckets", "tree_units"):
+                if name in fields:
+                    if not isinstance(fields[name], list):
+                        raise TypeError(f"{name} is not a list")
+                    fields[name] = tuple(fields[name])
+            if fields.get("tree") is not None:
+                fields["tree"] = Cut.from_json(fields["tree"])
             return cls(**{**fields, "source": source})
         except (ValueError, TypeError, KeyError) as problem:
             raise SidestepError(f"The layout {source} is damaged: {problem}.") from problem
 
     def to_json(self) -> dict[str, Any]:
         """The layout as plain data."""
-        fields = asdict(self)
+        fields = asdict(replace(self, tree=None))
         del fields["source"]
-        return {"format": FORMAT, **fields}
+        return {"format": FORMAT, **fields, "tree": None if self.tree is None else self.tree.to_json()}
 
 
 def _first_demand(written: Any) -> dict[str, Any]:

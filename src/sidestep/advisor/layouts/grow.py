@@ -37,14 +37,30 @@ MOST_SETS, MOST_FEATURE_CUTS = 16, 8
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """A tree, and the leaf that it gives each row of the sample; without a tree all are in leaf 0."""
+    """A tree as it was grown: its tests are about the ranks of a sample's values."""
 
+    top: _Node
     tree: Cut | None
-    leaf: RowNumbers
+    """The same about the values themselves; None if there is a single leaf."""
 
     @property
     def leaves(self) -> int:
         return 1 if self.tree is None else self.tree.leaves
+
+    def route(self, sample: Sample, satisfied: Bits) -> RowNumbers:
+        """The leaf of each row of a sample that has the same distinct values; ``satisfied`` is features by rows."""
+        leaf_of_row = np.zeros(len(sample), np.int64)
+        leaves = 0
+        pending = [(self.top, np.arange(len(sample)))]
+        while pending:
+            node, rows = pending.pop()
+            if node.cut is None or node.no is None or node.yes is None:
+                leaf_of_row[rows] = leaves
+                leaves += 1
+                continue
+            yes = node.cut.passes(sample, satisfied, rows)
+            pending += [(node.yes, rows[yes]), (node.no, rows[~yes])]
+        return leaf_of_row
 
 
 def grow(sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: float = 1.0) -> Grown:
@@ -55,7 +71,7 @@ def grow(sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: floa
     first if it saves the queries at least a share ``urgent`` of the node: it costs the others next to nothing.
     """
     grower = _Grower(sample, needs, satisfied, max(1, least), urgent)
-    return _numbered(len(sample), grower.grow(np.arange(len(sample)), needs))
+    return _grown(sample, grower.grow(np.arange(len(sample)), needs))
 
 
 def cut_evenly(sample: Sample, columns: Sequence[str], least: int) -> Grown:
@@ -68,11 +84,11 @@ def cut_evenly(sample: Sample, columns: Sequence[str], least: int) -> Grown:
             boundary = _middle(codes, least)
             if boundary is not None:
                 yes = codes >= boundary
-                test = _at_least(sample, name, boundary)
-                return _Node(rows, test, part(rows[~yes], turn + step + 1), part(rows[yes], turn + step + 1))
-        return _Node(rows)
+                no_side, yes_side = (part(rows[side], turn + step + 1) for side in (~yes, yes))
+                return _Node(_RankCut(name, boundary), no_side, yes_side)
+        return _Node()
 
-    return _numbered(len(sample), part(np.arange(len(sample)), 0))
+    return _grown(sample, part(np.arange(len(sample)), 0))
 
 
 def _middle(codes: RowNumbers, least: int) -> int | None:
@@ -85,27 +101,67 @@ def _middle(codes: RowNumbers, least: int) -> int | None:
     return int(ordered[starts[np.abs(starts - len(ordered) / 2).argmin()]])
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class _RankCut:
+    """Values of at least a rank."""
+
+    column: str
+    rank: int
+
+    def passes(self, sample: Sample, satisfied: Bits, rows: RowNumbers) -> Bits:
+        return np.asarray(sample.codes[self.column][rows] >= self.rank)
+
+    def test(self, sample: Sample) -> Test:
+        kind = sample.types[self.column]
+        return Comparison(Op.GE, Column(self.column, kind), _literal(sample.values[self.column][self.rank], kind))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SetCut:
+    """Some of a column's values."""
+
+    column: str
+    chosen: Bits
+    """By rank."""
+
+    def passes(self, sample: Sample, satisfied: Bits, rows: RowNumbers) -> Bits:
+        codes = sample.codes[self.column][rows]
+        return np.asarray((codes >= 0) & self.chosen[codes])
+
+    def test(self, sample: Sample) -> Test:
+        kind, values = sample.types[self.column], sample.values[self.column]
+        return In(
+            Column(self.column, kind), tuple(_literal(values[int(at)], kind) for at in np.flatnonzero(self.chosen))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _FeatureCut:
+    feature: int
+
+    def passes(self, sample: Sample, satisfied: Bits, rows: RowNumbers) -> Bits:
+        return np.asarray(satisfied[self.feature, rows])
+
+    def test(self, sample: Sample) -> Test:
+        return self.feature
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    rows: RowNumbers
-    test: Test | None = None
+    """A node; a leaf without a cut."""
+
+    cut: _RankCut | _SetCut | _FeatureCut | None = None
     no: _Node | None = None
     yes: _Node | None = None
 
 
-def _numbered(rows: int, top: _Node) -> Grown:
-    leaf_of_row = np.zeros(rows, np.int64)
-    leaves = 0
-
+def _grown(sample: Sample, top: _Node) -> Grown:
     def tree(node: _Node) -> Cut | None:
-        nonlocal leaves
-        if node.test is None or node.no is None or node.yes is None:
-            leaf_of_row[node.rows] = leaves
-            leaves += 1
+        if node.cut is None or node.no is None or node.yes is None:
             return None
-        return Cut(node.test, tree(node.no), tree(node.yes))
+        return Cut(node.cut.test(sample), tree(node.no), tree(node.yes))
 
-    return Grown(tree(top), leaf_of_row)
+    return Grown(top, tree(top))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +231,7 @@ _NOTHING: tuple[Positions, RowNumbers, RowNumbers] = (
 @dataclass(frozen=True, eq=False)
 class _Choice:
     gain: float
-    test: Test
+    cut: _RankCut | _SetCut | _FeatureCut
     yes: Bits
     """Of the node's rows."""
     skipped: tuple[Bits, Bits]
@@ -194,14 +250,14 @@ class _Grower:
 
     def grow(self, rows: RowNumbers, needs: Needs) -> _Node:
         if len(rows) < 2 * self.least or not len(needs.weights):
-            return _Node(rows)
+            return _Node()
         limit = self.urgent * float(needs.weights.sum()) * len(rows)
         choices = list(self._choices(rows, needs))
         if not choices:
-            return _Node(rows)
+            return _Node()
         best = max(choices, key=lambda one: (one.gain >= limit and self._is_last_chance(one), one.gain))
         no, yes = (needs.take(np.flatnonzero(~skipped)) for skipped in best.skipped)
-        return _Node(rows, best.test, self.grow(rows[~best.yes], no), self.grow(rows[best.yes], yes))
+        return _Node(best.cut, self.grow(rows[~best.yes], no), self.grow(rows[best.yes], yes))
 
     def _is_last_chance(self, choice: _Choice) -> bool:
         """Whether one side is so small that it could not be cut off any more from half of the rows."""
@@ -253,7 +309,7 @@ class _Grower:
         if best is not None:
             gain, place, skipped = best
             boundary = int(boundaries[place])
-            yield _Choice(gain, _at_least(self.sample, name, boundary), codes >= boundary, skipped)
+            yield _Choice(gain, _RankCut(name, boundary), codes >= boundary, skipped)
 
     def _set_cut(self, rows: RowNumbers, needs: Needs, name: str) -> Iterator[_Choice]:
         of, wanted = needs.sets.get(name, (_NOTHING[0], np.zeros((0, 0), np.bool_)))
@@ -274,7 +330,7 @@ class _Grower:
         best = self._best(needs, bins.unite(~inside), bins.unite(inside))
         if best is not None:
             gain, place, skipped = best
-            yield _Choice(gain, _one_of(self.sample, name, lines[place]), inside[place][codes + 1], skipped)
+            yield _Choice(gain, _SetCut(name, lines[place]), inside[place][codes + 1], skipped)
 
     def _feature_cuts(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
         if not len(self.satisfied):
@@ -289,7 +345,7 @@ class _Grower:
             bins = self._describe(rows, yes.astype(np.int64), 2)
             best = self._best(needs, _drop(bins, 1), _drop(bins, 0))
             if best is not None:
-                yield _Choice(best[0], feature, yes, best[2])
+                yield _Choice(best[0], _FeatureCut(feature), yes, best[2])
 
     def _best(self, needs: Needs, no: _Sides, yes: _Sides) -> tuple[float, int, tuple[Bits, Bits]] | None:
         """Of several cuts, each with its two sides, the one that saves most: its gain, its number, who skips what."""
@@ -297,10 +353,8 @@ class _Grower:
         if not allowed.any():
             return None
         skips = [side.skipped(needs, self.ranged, self.listed) for side in (no, yes)]
-        gain: Floats = sum(
-            (needs.weights @ skip) * side.counts for skip, side in zip(skips, (no, yes), strict=True)
-        )
-        gain = np.where(allowed, gain, 0)
+        saved = [(needs.weights @ skip) * side.counts for skip, side in zip(skips, (no, yes), strict=True)]
+        gain: Floats = np.where(allowed, saved[0] + saved[1], 0)
         place = int(gain.argmax())
         if gain[place] <= 0:
             return None
@@ -327,17 +381,6 @@ def _weighted(ends: RowNumbers, weights: Floats, most: int) -> RowNumbers:
     passed = np.cumsum(np.bincount(place, weights))
     steps = np.searchsorted(passed, (np.arange(most) + 0.5) / most * passed[-1])
     return np.asarray(distinct[np.unique(steps)])
-
-
-def _at_least(sample: Sample, name: str, rank: int) -> Test:
-    kind = sample.types[name]
-    return Comparison(Op.GE, Column(name, kind), _literal(sample.values[name][rank], kind))
-
-
-def _one_of(sample: Sample, name: str, chosen: Bits) -> Test:
-    kind = sample.types[name]
-    values = sample.values[name]
-    return In(Column(name, kind), tuple(_literal(values[int(at)], kind) for at in np.flatnonzero(chosen)))
 
 
 def _literal(scalar: pa.Scalar, kind: DataType) -> Literal:
