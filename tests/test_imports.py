@@ -53,7 +53,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"index"}),
         frozenset({"upkeep"}),
     ),
-    "advisor": (frozenset({"layouts", "synopses"}),),
+    "advisor": (frozenset({"trials"}), frozenset({"families"}), frozenset({"layouts", "synopses"})),
     "spark": (
         frozenset({"udf"}),
         frozenset({"jvm"}),

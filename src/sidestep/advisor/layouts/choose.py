@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.advisor.layouts.cost import files_by_size, reading
-from sidestep.advisor.layouts.families.cuts import cuts, cuts_and_features
-from sidestep.advisor.layouts.families.family import Arrangement, Family, Material, Plan
-from sidestep.advisor.layouts.families.features import by_features, features
-from sidestep.advisor.layouts.families.simple import as_is, sorted_by_column, z_order
-from sidestep.advisor.layouts.needs import needs_of
-from sidestep.advisor.layouts.sample import SEED, DrawnSample, RowNumbers, Sample
+from sidestep.advisor.families.cuts import cuts, cuts_and_features
+from sidestep.advisor.families.family import Arrangement, Family, Material, Plan
+from sidestep.advisor.families.features import by_features, features
+from sidestep.advisor.families.simple import as_is, sorted_by_column, z_order
 from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
-from sidestep.advisor.layouts.trial import Blocks, Shares, catalog_of
+from sidestep.advisor.trials.cost import files_by_size, reading
+from sidestep.advisor.trials.needs import needs_of
+from sidestep.advisor.trials.sample import SEED, DrawnSample, RowNumbers, Sample
+from sidestep.advisor.trials.trial import Blocks, Shares, catalog_of
 from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demand, Demands, is_time_type
 from sidestep.layout.maxskip import block_sizes
@@ -54,8 +54,8 @@ TRIAL_ROWS, TRIAL_BLOCKS = 30_000, 160
 """Rows and blocks of a trial: a coarse layout shows which family is best."""
 FINAL_ROWS = 120_000
 """Rows by which the layout that was chosen is made."""
-MOST_QUERIES = 300
-"""Distinct filters that layouts are made from, and that judge them: those of most queries."""
+MOST_QUERIES = 250
+"""Distinct filters that layouts are made from, and that judge them: those of most queries. The last has twice these."""
 HELD_OUT = 0.25
 """The last part of a log, by which layouts are judged that were made from what came before."""
 FEWEST_HELD_OUT = 20
@@ -222,8 +222,15 @@ def split_log(table: TableWorkload) -> tuple[Weights, Judges]:
 
 
 def _judges(table: TableWorkload, weights: Weights, text: str) -> Judges:
-    heaviest = [int(at) for at in np.argsort(-weights, kind="stable")[:MOST_QUERIES] if weights[at] > 0]
-    return Judges([filter_formula(table, at) for at in heaviest], weights[heaviest].astype(np.float64), text)
+    heaviest = _heaviest(weights, MOST_QUERIES)
+    return Judges([filter_formula(table, int(at)) for at in heaviest], weights[heaviest].astype(np.float64), text)
+
+
+def _heaviest(weights: Weights, most: int) -> npt.NDArray[np.intp]:
+    """Filters of most queries, ascending; of those with as many, any: their numbers follow what they say."""
+    mixed = np.random.default_rng(SEED).permutation(len(weights))
+    heaviest = mixed[np.argsort(-weights[mixed], kind="stable")[:most]]
+    return np.sort(heaviest[weights[heaviest] > 0])
 
 
 def widths_of(study: Study, judges: Judges) -> Shares:
@@ -255,8 +262,7 @@ def _material(study: Study, weights: Weights, picked: Sequence[int], rows: RowNu
     """What families make layouts from: some rows, and the queries of most weight."""
     sample = study.drawn.sample.take(rows)
     found = feature_set_of(study.augmented, [study.sets[at] for at in picked], weights)
-    heaviest = np.argsort(-weights, kind="stable")[:MOST_QUERIES]
-    heaviest = np.sort(heaviest[weights[heaviest] > 0])
+    heaviest = _heaviest(weights, MOST_QUERIES if trial else 2 * MOST_QUERIES)
     queries = [filter_formula(study.table, int(at)) for at in heaviest]
     subsumes = np.asarray(subsumed_filters(study.table, found.features), np.bool_).reshape(len(picked), -1)
     least = max(1, sample.rows // TRIAL_BLOCKS)

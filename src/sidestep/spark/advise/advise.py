@@ -20,8 +20,8 @@ from sidestep.advisor.layouts.choose import (
     split_log,
     widths_of,
 )
-from sidestep.advisor.layouts.cost import Reading, reading
-from sidestep.advisor.layouts.trial import Blocks, catalog_of
+from sidestep.advisor.trials.cost import Reading, reading
+from sidestep.advisor.trials.trial import Blocks, catalog_of
 from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.advise.source import Source, read_source

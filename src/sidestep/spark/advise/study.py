@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from sidestep.advisor.families.features import MOST_ORDERS
 from sidestep.advisor.layouts.choose import (
     FEWEST_BLOCKS,
     MOST_BLOCKS,
@@ -18,8 +19,7 @@ from sidestep.advisor.layouts.choose import (
     choose_from_study,
     time_columns,
 )
-from sidestep.advisor.layouts.families.features import MOST_ORDERS
-from sidestep.advisor.layouts.sample import SEED, DrawnSample, ranks, sample_of
+from sidestep.advisor.trials.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType

@@ -173,7 +173,11 @@ def read_back(spark: SparkSession, conditions: Sequence[str], schema: StructType
 
 def with_words(rows: DataFrame, checked: CheckedFeatures) -> DataFrame:
     """The rows with their feature vectors: bit ``j % 64`` of word ``j // 64`` says whether feature j is TRUE."""
-    conditions = [_try_eval(rows.sparkSession, f.expr(text)) for text in checked.sql]
+    spark = rows.sparkSession
+    conditions = [
+        f.expr(text) if never_fails(feature.predicate) else _try_eval(spark, f.expr(text))
+        for feature, text in zip(checked.features.features, checked.sql, strict=True)
+    ]
     words = {}
     for number, name in enumerate(checked.words):
         bits = [
@@ -204,6 +208,22 @@ def _or_bits(bits: list[SparkColumn]) -> SparkColumn:
 def interpreted(expression: SparkColumn) -> SparkColumn:
     """An expression that Spark does not compile: of hundreds of conditions it could not, and would say so at length."""
     return f.get(f.transform(f.array(f.lit(0)), lambda _: expression), f.lit(0))
+
+
+def never_fails(predicate: Predicate) -> bool:
+    """Whether no row makes the predicate raise an error: it compares columns with each other and with constants."""
+    match predicate:
+        case And(children=children) | Or(children=children):
+            return all(map(never_fails, children))
+        case Not(child=child):
+            return never_fails(child)
+        case Comparison(left=left, right=right):
+            return not isinstance(left, Cast) and not isinstance(right, Cast)
+        case In(operand=operand) | IsNull(operand=operand):
+            return not isinstance(operand, Cast)
+        case Match() | Column() | Literal():
+            return True
+    return False
 
 
 def _try_eval(spark: SparkSession, condition: SparkColumn) -> SparkColumn:

@@ -15,11 +15,12 @@ the second time they were read. That is an error, never a row lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -57,6 +58,9 @@ __all__ = ["Organized", "organize", "unit_expression"]
 TASK, PARTS = (f"{RESERVED}{name}" for name in ("task", "parts"))
 MOST_BROADCAST = 5_000_000
 """Vectors of all units together; with more, the map is joined by a shuffle instead of sent to everyone."""
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SMALL_FILE = 16 << 20
+"""A file of fewer bytes costs as much to open as to read: a table is not divided further so that more cores write."""
 DEFAULT_WIDTH = 200.0
 """Bytes per row on disk, where nothing is known."""
 
@@ -110,7 +114,7 @@ def organize(
     keys = {name: f"{RESERVED}k{number}" for number, name in enumerate(columns)}
     pairs = reduce_rows(featurized, keys, checked, demands, sliced=sliced).persist()
     try:
-        with watch.stage("featurize and reduce", known or 0):
+        with watch.stage("featurize and reduce", known or 0), few_partitions(rows.sparkSession):
             total = int(pairs.agg(f.sum(ROWS)).collect()[0][0] or 0)
         with watch.stage("partition", total):
             vectors = partition_units(pairs, keys, checked, demands, spec.min_size)
@@ -119,6 +123,7 @@ def organize(
     if not total:
         return Organized((), 0, 0, 0)
     width = source_bytes / total if source_bytes else DEFAULT_WIDTH
+    context = rows.sparkSession.sparkContext
     files = map_files(
         vectors[LABEL],
         vectors[GROUP].to_numpy(),
@@ -127,8 +132,8 @@ def organize(
         [float(feature.weight) for feature in checked.features.features],
         vectors[RUN].to_numpy() if leaves else None,
         min_size=spec.min_size,
-        file_rows=max(spec.min_size, int(spec.file_bytes / width)),
-        least_tasks=rows.sparkSession.sparkContext.defaultParallelism * TASKS_PER_CORE,
+        file_rows=max(spec.min_size, file_rows(total, width, spec.file_bytes, context.defaultParallelism)),
+        least_tasks=context.defaultParallelism * TASKS_PER_CORE,
         first_block=first_block,
     )
     with watch.stage("shuffle and write", total):
@@ -137,6 +142,29 @@ def organize(
     if sum(file.rows for file in written) != total:
         raise SidestepError(f"{total:,} rows were read, and others the second time: the table changed. Try again.")
     return Organized(tuple(written), files.units, total, len(vectors))
+
+
+@contextmanager
+def few_partitions(spark: SparkSession) -> Iterator[None]:
+    """What is shuffled within is small: a few tasks for each core are enough."""
+    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    wanted = spark.sparkContext.defaultParallelism * TASKS_PER_CORE
+    try:
+        if before is not None and before.isdecimal() and int(before) > wanted:
+            spark.conf.set(SHUFFLE_PARTITIONS, str(wanted))
+        yield
+    finally:
+        if before is not None:
+            spark.conf.set(SHUFFLE_PARTITIONS, before)
+
+
+def file_rows(rows: int, width: float, file_bytes: int, cores: int) -> int:
+    """How many rows a file has: ``file_bytes`` of them, or fewer so that all cores write, but no tiny files for that.
+
+    >>> file_rows(1_000_000, 100.0, 128 << 20, 2), file_rows(1_000_000, 10.0, 128 << 20, 2)
+    (500000, 1677721)
+    """
+    return int(min(file_bytes / width, max(rows / cores, SMALL_FILE / width)))
 
 
 def demands_of(spec: LayoutSpec, checked: CheckedFeatures) -> Demands | None:

@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
 from sidestep.layout import block_sizes, to_bytes
 from sidestep.layout.placement import FilePlan
 from sidestep.layout.vectors import Words, words_for
 from sidestep.predicate import DataType
+from sidestep.predicate.types import FLOATING
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, locate, stat
 from sidestep.store.parquet.blocks import block_summaries, with_layout
@@ -171,6 +173,11 @@ class _OpenFile:
         self.rows = 0
         self.unions: list[Words] = []
         self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._columns_with_synopses()}
+        floating = (
+            name for name, type in target.columns.items() if type.kind in FLOATING and name in target.schema.names
+        )
+        self.nans: dict[str, list[bool]] = {name: [] for name in floating}
+        """For columns of floats whether each block has NaN, which the statistics of a file do not say."""
         self.groups = 0
         self._gathered: list[pa.RecordBatch] = []
         self._count = 0
@@ -231,6 +238,8 @@ class _OpenFile:
         columns = [_cast(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(self.target.block, pa.int32())))
+        for name, seen in self.nans.items():
+            seen.append(bool(pc.any(pc.is_nan(written[name])).as_py()))
         for name, made in self.synopses.items():
             made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
         with self._writing():
@@ -288,6 +297,9 @@ class _OpenFile:
         index = block_summaries(root, file, self.target.columns, log_times=True, block=block)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
+        for name, seen in self.nans.items():
+            column = f"nan:{name}"
+            index = index.set_column(index.column_names.index(column), column, pa.array(seen, pa.bool_()))
         for name, made in self.synopses.items():
             for column, array in index_columns(name, self.target.columns[name], made, self.making).items():
                 index = index.append_column(column, array)

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sidestep.advisor.layouts.needs import Needs, Positions
-from sidestep.advisor.layouts.sample import RowNumbers, Sample
+from sidestep.advisor.trials.needs import Needs, Positions
+from sidestep.advisor.trials.sample import RowNumbers, Sample
 from sidestep.layout.tree import Cut, Test
 from sidestep.layout.vectors import Bits, Words, pack, unpack
 from sidestep.layout.weights import Floats

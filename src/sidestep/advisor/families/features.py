@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from sidestep.advisor.layouts.families.family import Arrangement, Material, Plan
-from sidestep.advisor.layouts.sample import RowNumbers, Sample
-from sidestep.advisor.layouts.trial import by_group, group_sample, shares_read
+from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.trials.sample import RowNumbers, Sample
+from sidestep.advisor.trials.trial import by_group, group_sample, shares_read
 from sidestep.layout.demand import Demands
 
 MOST_ORDERS = 3

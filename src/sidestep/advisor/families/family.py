@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.advisor.layouts.grow import Grown
-from sidestep.advisor.layouts.needs import Needs
-from sidestep.advisor.layouts.sample import RowNumbers, Sample
-from sidestep.advisor.layouts.trial import Blocks, by_group, group_sample
+from sidestep.advisor.trials.grow import Grown
+from sidestep.advisor.trials.needs import Needs
+from sidestep.advisor.trials.sample import RowNumbers, Sample
+from sidestep.advisor.trials.trial import Blocks, by_group, group_sample
 from sidestep.layout.demand import Demands, group_leaves
 from sidestep.layout.vectors import Bits, Words, unpack
 from sidestep.predicate import Formula

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sidestep.advisor.layouts.families.family import Arrangement, Material, Plan
-from sidestep.advisor.layouts.grow import cut_evenly
+from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.trials.grow import cut_evenly
 
 MOST_SORTS = 4
 Z_COLUMNS = (2, 3, 4)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidestep.advisor.layouts.sample import Sample, sample_of
-from sidestep.advisor.layouts.trial import (
+from sidestep.advisor.trials.sample import Sample, sample_of
+from sidestep.advisor.trials.trial import (
     by_features,
     by_order,
     by_unit,

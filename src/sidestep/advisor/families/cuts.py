@@ -11,11 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from sidestep.advisor.layouts.families.family import Arrangement, Material, Plan
-from sidestep.advisor.layouts.families.simple import leaf_rows
-from sidestep.advisor.layouts.grow import grow
-from sidestep.advisor.layouts.needs import Needs
-from sidestep.advisor.layouts.sample import SEED
+from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.families.simple import leaf_rows
+from sidestep.advisor.trials.grow import grow
+from sidestep.advisor.trials.needs import Needs
+from sidestep.advisor.trials.sample import SEED
 
 URGENT = (0.05, 1.0)
 """Shares from which a small part that queries want alone is cut off first (see :func:`grow`): early, or never."""

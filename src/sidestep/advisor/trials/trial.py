@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.advisor.layouts.sample import RowNumbers, Sample
+from sidestep.advisor.trials.sample import RowNumbers, Sample
 from sidestep.layout.demand import Demands, group_rows
 from sidestep.layout.maxskip import block_sizes
 from sidestep.layout.vectors import Words

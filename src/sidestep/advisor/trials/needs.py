@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidestep.advisor.layouts.sample import RowNumbers, Sample
-from sidestep.advisor.layouts.trial import FEW_VALUES, Blocks, catalog_of
+from sidestep.advisor.trials.sample import RowNumbers, Sample
+from sidestep.advisor.trials.trial import FEW_VALUES, Blocks, catalog_of
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Formula

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.advisor.layouts.sample import RowNumbers
-from sidestep.advisor.layouts.trial import Blocks, Shares
+from sidestep.advisor.trials.sample import RowNumbers
+from sidestep.advisor.trials.trial import Blocks, Shares
 from sidestep.layout.vectors import Bits
 
 PER_FILE, PER_GROUP, PER_ROW, PER_BYTE = 3e-3, 2e-4, 3e-8, 6e-10
