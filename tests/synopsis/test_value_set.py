@@ -29,7 +29,7 @@ from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.value_set import LONGEST, MEAN_BYTES, NO_SET, VALUES, BlockSets, ValueSets, value_sets
 from sidestep.synopsis.values.codes import integer_values
 from tests.synopsis.stored import held, stored
-from tests.synopsis.tables import COLUMNS, NAMES, TYPES, arrow_array, blocks_of, catalog_of, pool, zone_maps_of
+from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, pool, zone_maps_of
 from tests.synopsis.test_exhaustive import sets_of
 
 
@@ -68,7 +68,7 @@ PATTERNS: list[Predicate] = [
 @pytest.mark.parametrize("turn", [lambda p: p, Not, lambda p: Or((p, is_null(S))), lambda p: Not(Or((p, is_null(S))))])
 def test_patterns_are_tried_on_every_value(predicate: Predicate, turn: Any):
     predicate = turn(predicate)
-    blocks = [[{"text": a}, {"text": b}] for a, b in itertools.combinations_with_replacement([*TEXTS, None], 2)]
+    blocks: Blocks = [[{"text": a}, {"text": b}] for a, b in itertools.combinations_with_replacement([*TEXTS, None], 2)]
     synopsis = sets_for("text", [[row["text"] for row in block] for block in blocks])
     catalog = catalog_of(blocks, zone_maps_of(blocks, ["text"]), synopsis)
     kept = kept_blocks(catalog, normalize(predicate))
@@ -96,7 +96,9 @@ THREE_VALUED: list[Predicate] = [
 @pytest.mark.parametrize("predicate", THREE_VALUED, ids=str)
 def test_three_valued_logic(predicate: Predicate):
     values: list[Value | None] = [-2, 0, 1, 2, None]
-    blocks = [[{"int": value} for value in some] for n in (0, 1, 2, 3) for some in itertools.combinations(values, n)]
+    blocks: Blocks = [
+        [{"int": value} for value in some] for n in (0, 1, 2, 3) for some in itertools.combinations(values, n)
+    ]
     synopsis = sets_for("int", [[row["int"] for row in block] for block in blocks])
     kept = kept_blocks(catalog_of(blocks, zone_maps_of(blocks, ["int"]), synopsis), normalize(predicate))
     assert kept.tolist() == [any(evaluate(predicate, row) is True for row in block) for block in blocks]
@@ -109,7 +111,7 @@ def test_nulls_are_not_its_to_answer():
 
 
 def test_blocks_are_skipped_that_zone_maps_keep():
-    blocks = [[{"text": "AIR"}, {"text": "TRUCK"}], [{"text": "AIR"}, {"text": "RAIL"}, {"text": "TRUCK"}]]
+    blocks: Blocks = [[{"text": "AIR"}, {"text": "TRUCK"}], [{"text": "AIR"}, {"text": "RAIL"}, {"text": "TRUCK"}]]
     zones, sets = zone_maps_of(blocks, ["text"]), sets_for("text", [[r["text"] for r in block] for block in blocks])
     for predicate in (
         compare(S, "=", "RAIL"),
@@ -129,7 +131,7 @@ def test_nan_and_zero():
     def kept(ranges: IntervalSet) -> list[bool]:
         answer = sets.may_be_within(ranges)
         assert answer is not None
-        return answer.possible.tolist()
+        return [bool(keep) for keep in answer.possible]
 
     assert kept(IntervalSet.point(DOUBLE, nan)) == [True, False, True, False]
     assert kept(IntervalSet.point(DOUBLE, zero)) == [False, True, True, False]
@@ -218,8 +220,9 @@ class TestRanges:
         outer = sets.ranges.outer
         for number, block in enumerate(blocks):
             for row in block:
-                if row[name] is not None:
-                    answer = outer.may_be_within(IntervalSet.point(TYPES[name], row[name]))
+                value = row[name]
+                if value is not None:
+                    answer = outer.may_be_within(IntervalSet.point(TYPES[name], value))
                     assert answer is not None
                     assert answer.possible[number]
 

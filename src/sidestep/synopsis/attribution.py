@@ -13,6 +13,7 @@ from sidestep.predicate.text import sql
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.skip import kept_blocks
+from sidestep.synopsis.value_set import ValueSets
 from sidestep.synopsis.values.forms import Mask
 
 _MOST_NAMED = 2
@@ -72,7 +73,7 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
         beyond = _difference(catalog, kept, kept & mask)
         if always or beyond.blocks:
             alone = _difference(catalog, everything, everything & mask)
-            reason = "" if alone.blocks else _why_nothing(condition)
+            reason = "" if alone.blocks else _why_nothing(condition, synopsis)
             skips.append(Skip(condition, synopsis, alone, beyond, reason))
         kept = kept & mask
 
@@ -159,8 +160,8 @@ def _knows(synopsis: Synopsis, formula: Formula) -> bool:
     return isinstance(formula, All | Any) and any(_knows(synopsis, child) for child in formula.children)
 
 
-def _why_nothing(condition: Formula) -> str:
-    if isinstance(condition, Matches):
+def _why_nothing(condition: Formula, synopsis: str) -> str:
+    if isinstance(condition, Matches) and synopsis != ValueSets.name:
         what = "a pattern with a leading wildcard" if not condition.pattern.prefix else "a pattern"
         return f"{what} is no range of values: only a block that holds a single value could be skipped"
     return "every block may hold such a row"

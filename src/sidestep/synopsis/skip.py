@@ -42,6 +42,8 @@ atom                   a row of the block can satisfy it only if
 ``Holds(opaque)``      nothing is known; only a synopsis made for that very predicate answers
 =====================  =================================================================================
 
+A value set (:mod:`.value_set`) asks these of each of a block's values, as if it were a block of its own.
+
 **Unsound cases avoided.** ``c <> v`` skips only blocks that hold nothing but v (not those whose bounds straddle it).
 A block of NULLs alone has no bounds, which means neither "empty" nor "everything". Bounds of strings may be cut, so
 they are never taken for values unless they are equal. NaN is in no bound and above all of them, so it is asked for

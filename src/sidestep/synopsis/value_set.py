@@ -222,7 +222,9 @@ def _values(coding: Coding, keys: Sequence[bytes]) -> tuple[ColumnZones, tuple[C
     bounds: list[Any]
     match coding.form:
         case Form.BYTES:
-            coding = Coding(type, common_prefix(keys))
+            prefix = common_prefix(keys)
+            # The least code also stands for all below the prefix: no value is to have it.
+            coding = Coding(type, prefix[:-1] if prefix in keys else prefix)
             bounds, numbers = list(keys), [byte_code(key, coding.prefix) for key in keys]
         case Form.WIDE:
             whole = [int.from_bytes(key) + WIDE_MIN for key in keys]

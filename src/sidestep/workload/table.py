@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import Column, Formula, IntervalSet, Predicate, all_of, normalize
-from sidestep.predicate.formula import necessary_ranges
+from sidestep.predicate import All, Column, Formula, IntervalSet, Matches, Predicate, all_of, atoms, normalize
+from sidestep.predicate.formula import columns_in, necessary_ranges
 from sidestep.workload.canonical import column_set, formula_of, key
 from sidestep.workload.factor import FactoredFilter, factor
 from sidestep.workload.query import LoggedQuery, Workload
@@ -111,6 +111,8 @@ class ColumnUsage:
     """For each column that queries join on, how many do."""
     filters: Mapping[frozenset[tuple[Column, IntervalSet]], int] = field(default_factory=dict)
     """What scans ask for in all columns together, each with the number of scans."""
+    patterns: Mapping[Column, Mapping[Formula, int]] = field(default_factory=dict)
+    """For each column, the conditions on it alone that hold a pattern which is no range, with the number of scans."""
 
     def scans(self, column: str) -> int:
         """How many scans bound the column by a filter."""
@@ -126,6 +128,7 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
     ranges: dict[Column, Counter[IntervalSet]] = {}
     joins: Counter[str] = Counter()
     filters: Counter[frozenset[tuple[Column, IntervalSet]]] = Counter()
+    patterns: dict[Column, Counter[Formula]] = {}
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
@@ -135,11 +138,21 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
                     ranges.setdefault(column, Counter())[wanted] += query.count
                 if bounds:
                     filters[frozenset(bounds.items())] += query.count
+                for column, condition in _pattern_conditions(whole):
+                    patterns.setdefault(column, Counter())[condition] += query.count
         for join in query.joins:
             for name, column_name in (join.left, join.right):
                 if name == table:
                     joins[column_name] += query.count
-    return ColumnUsage(ranges, joins, filters)
+    return ColumnUsage(ranges, joins, filters, patterns)
+
+
+def _pattern_conditions(whole: Formula) -> Iterator[tuple[Column, Formula]]:
+    """The conjuncts of a formula that speak of one column alone, and of patterns in it."""
+    for part in whole.children if isinstance(whole, All) else (whole,):
+        columns = columns_in(part)
+        if len(columns) == 1 and any(isinstance(atom, Matches) for atom in atoms(part)):
+            yield next(iter(columns)), part
 
 
 class _TableFold:

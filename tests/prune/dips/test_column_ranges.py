@@ -20,14 +20,15 @@ from sidestep.synopsis import Catalog, Synopsis, partition_values
 from sidestep.synopsis.bloom import BLOOM, BloomFilters
 from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM, GapHistograms
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
-from sidestep.synopsis.values.code_ranges import code_ranges
+from sidestep.synopsis.value_set import VALUES, ValueSets
+from sidestep.synopsis.values.code_ranges import code_ranges, value_ranges
 from sidestep.synopsis.values.codes import codes_of
 from tests.prune.joins import INNER
 from tests.prune.plans import equal, prune
 from tests.synopsis.stored import held
 from tests.synopsis.tables import COLUMNS, NAMES, TYPES, Blocks, arrow_array, blocks_of, catalog_of, zone_maps_of
 
-KINDS = ("zone map", "range-set", "gap histogram", "all")
+KINDS = ("zone map", "range-set", "gap histogram", "value set", "all")
 
 
 def arrays(blocks: Blocks, name: str) -> list[pa.Array]:
@@ -39,6 +40,7 @@ def known(blocks: Blocks, name: str, kind: str) -> ColumnRanges:
         "zone map": zone_maps_of(blocks, [name]),
         "range-set": RangeSets({name: held(RANGE_SET, TYPES[name], arrays(blocks, name), 2)}),
         "gap histogram": GapHistograms({name: held(GAP_HISTOGRAM, TYPES[name], arrays(blocks, name), 2)}),
+        "value set": ValueSets({name: held(VALUES, TYPES[name], arrays(blocks, name), 2)}),
     }
     chosen = list(made.values()) if kind == "all" else [made[kind]]
     found = column_ranges(catalog_of(blocks, *chosen), COLUMNS[name])
@@ -92,6 +94,42 @@ def test_a_block_without_a_range_set_is_taken_from_its_zone_map():
     alone = column_ranges(catalog_of(blocks, RangeSets({"int": sets})), COLUMNS["int"])
     assert alone is not None
     assert list(alone.union(np.array([True, True]))) == list(EVERYTHING)
+
+
+def test_a_value_set_is_a_range_for_each_value():
+    blocks: Blocks = [[{"text": "AIR"}, {"text": "TRUCK"}], [{"text": "SHIP"}]]
+    found, zones = (known(blocks, "text", kind) for kind in ("value set", "zone map"))
+    both = np.array([True, True])
+    assert len(found.union(both)) == 3
+    assert len(zones.union(both)) == 1, "from AIR to TRUCK"
+    rail = code_ranges(IntervalSet.point(STRING, "RAIL"), found.coding)
+    assert rail is not None
+    assert found.meeting(rail, False).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("texts", [["Customer#00"], ["Customer#00", "Customer#001"]])
+def test_a_value_that_all_others_begin_with_is_told_from_those_below(texts):
+    found = known([[{"text": text} for text in texts]], "text", "value set")
+    outer = value_ranges(found.union(np.array([True])), found.coding)
+    assert all(outer.contains(text) for text in texts)
+    assert not outer.contains("Customer#")
+    assert not outer.contains("Aaron")
+
+
+def test_a_block_without_a_value_set_is_taken_from_its_zone_map():
+    """Also of strings, whose codes leave out another prefix in each of the two."""
+    texts = [["Customer#11"], [f"Customer#{n}" for n in range(20, 26)], ["Customer#12"]]
+    blocks: Blocks = [[{"text": text} for text in some] for some in texts]
+    sets = held(VALUES, STRING, arrays(blocks, "text"), 2)
+    assert sets.unknown is not None
+    assert sets.ranges.coding.prefix == b"Customer#1"
+    catalog = catalog_of(blocks, zone_maps_of(blocks, ["text"]), ValueSets({"text": sets}))
+    found = column_ranges(catalog, COLUMNS["text"])
+    assert found is not None
+    outer = value_ranges(found.union(np.array([True, True, True])), found.coding)
+    assert all(outer.contains(str(row["text"])) for block in blocks for row in block)
+    assert not outer.contains("Customer#17")
+    assert not outer.contains("Customer#3")
 
 
 def test_partition_values_are_ranges_of_one_value():

@@ -36,9 +36,10 @@ from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, uniform
 from sidestep.synopsis.grt.table import encode_blocks
 from sidestep.synopsis.range_set import RANGE_SET, compact
+from sidestep.synopsis.value_set import MEAN_BYTES, VALUES
 from sidestep.synopsis.values.code_ranges import CodeRanges
-from sidestep.synopsis.values.codes import Codes, Coding
-from sidestep.synopsis.values.forms import Mask
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding
+from sidestep.synopsis.values.forms import Form, Mask
 from sidestep.synopsis.values.hashing import code_hashes
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
@@ -46,6 +47,11 @@ SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 BYTES_PER_TABLE_RANGE = 44
 """What a range of a global range table takes where it is stored: two numbers of up to twenty digits."""
+MOST_DISTINCT = 256
+"""Value sets are for columns of up to so many values in all blocks."""
+_VALUE_BYTES, _LENGTH_BYTES = 8, 4
+"""What a value takes where it is stored once for all blocks: itself, if it is no string, and its length."""
+_EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
 _FILTER_SIZES = tuple(1 << power for power in range(11, 21))
 _RATE, _USELESS = 0.01, 0.999
 """Bloom filters are tried up to the size that gives this rate of false positives; those beyond that rate are full."""
@@ -228,7 +234,35 @@ def _encodings(profile: Profile, budget: int | None) -> Iterator[tuple[int, Code
         yield size, bits, BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
 
 
-TRIALS: Mapping[SynopsisKind[Any], Trial] = {RANGE_SET: _range_sets, BLOOM: _filters, GRT: _encodings}
+def _value_sets(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
+    values = distinct_codes(profile.blocks)
+    largest = max(map(len, profile.blocks), default=0)
+    if not 0 < len(values) <= MOST_DISTINCT:
+        return
+    for size in _sizes(profile, budget):
+        most = VALUES.sizes.within(size)
+        sets = [CodeRanges(codes, codes) if len(codes) <= most else _EVERYTHING for codes in profile.blocks]
+        yield size, block_ranges(profile.coding, sets), dictionary_bytes(profile.coding, len(values))
+        if most >= largest:
+            return
+
+
+def distinct_codes(blocks: Sequence[Codes]) -> Codes:
+    """The distinct codes of all blocks together."""
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.uint64), *blocks]))
+
+
+def dictionary_bytes(coding: Coding, values: int) -> int:
+    """What the values of a column take that value sets store once for all blocks."""
+    return values * (_LENGTH_BYTES + (MEAN_BYTES if coding.form is Form.BYTES else _VALUE_BYTES))
+
+
+TRIALS: Mapping[SynopsisKind[Any], Trial] = {
+    RANGE_SET: _range_sets,
+    BLOOM: _filters,
+    GRT: _encodings,
+    VALUES: _value_sets,
+}
 """The kinds that are chosen by trial; others are for those who name them. A gap histogram is one of those: of the same
 number of ranges, a range-set leaves out more (Lemma 1)."""
 

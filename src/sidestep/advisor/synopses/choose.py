@@ -3,10 +3,12 @@
 =====================  ============================================================================================
 asked for              what happens
 =====================  ============================================================================================
-nothing                columns that look like keys get a small range-set, or a global range table, where a sample of
-                       blocks shows that it skips more than the zone map (:mod:`.defaults`)
+nothing                columns that look like keys get a small range-set, or a global range table, and columns of few
+                       values get value sets, where a sample of blocks shows that it skips more than the zone map
+                       (:mod:`.defaults`)
 a log                  columns that its queries filter share a thousandth of the table's bytes among them, by the rows
-                       that synopses save those queries; join keys get range-sets more readily than others
+                       that synopses save those queries; join keys get range-sets more readily than others, and columns
+                       of few values that patterns are asked of get value sets
 a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
@@ -14,6 +16,10 @@ synopses by name       those columns get just that; the rule above is for the ot
 
 Where bytes are shared out, groups of partitions that are alike (:mod:`.groups`) get their own share:
 what serves sparse partitions would be wasted on dense ones. The largest group's recipe is the column's general one.
+
+**Blocks that are yet to be made** (``block_rows``) will hold fewer values of what the log filters than the rows do as
+they come: that is what a layout is for. So columns of few values that it filters get value sets there, whatever the
+sample says, as far as the bytes go.
 
 All of it is judged on whole blocks, a few dozen of them; what a choice saves is an estimate, what it promises is not:
 whatever is chosen, blocks are skipped on proof alone.
@@ -25,18 +31,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from sidestep.advisor.synopses.budget import SynopsisChoice, bound_over, drop_useless_parts, spend
-from sidestep.advisor.synopses.candidates import Profile, Share, group_profiles, zone_map
-from sidestep.advisor.synopses.defaults import LEAST_GAPS, default_recipe, gap_share, key_like
+from sidestep.advisor.synopses.candidates import (
+    MOST_DISTINCT,
+    Profile,
+    Share,
+    dictionary_bytes,
+    group_profiles,
+    zone_map,
+)
+from sidestep.advisor.synopses.defaults import (
+    FEWEST_VALUES,
+    LEAST_GAPS,
+    LEAST_SAVED,
+    default_recipe,
+    gap_share,
+    key_like,
+    value_set_recipe,
+)
 from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
 from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, known_sets, usual_queries
 from sidestep.advisor.synopses.sample import BlockSample, sample_blocks
-from sidestep.predicate import Column, DataType
+from sidestep.predicate import Column, DataType, Formula
+from sidestep.predicate.formula import columns_in
 from sidestep.store.snapshot import Partition, Snapshot
-from sidestep.synopsis.build import has_codes
+from sidestep.synopsis.build import BuildPlan, block_synopses, has_codes, index_columns
+from sidestep.synopsis.catalog import Catalog
 from sidestep.synopsis.grt.popularity import popularity
 from sidestep.synopsis.recipe import GroupRecipe, Recipe, RecipeText, parse_recipes
+from sidestep.synopsis.skip import kept_blocks
+from sidestep.synopsis.value_set import VALUES
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.workload.table import ColumnUsage
@@ -45,6 +71,8 @@ LOG_SHARE = 0.001
 """The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""
 LOOKED_AT = 200_000
 """Two blocks are looked at first if they have at most this many rows together, else one."""
+FEW_BYTES, FEW_BYTES_BESIDES = 1.5, 1 << 15
+"""A column that takes more bytes for each row, and some for its dictionary, is none of few values."""
 MOST_BUDGET_COLUMNS = 40
 """Columns that share a budget at most, those that queries use most first; trying more would take long."""
 MOST_PROFILES = 80
@@ -60,6 +88,8 @@ class RecipeChoice:
     """For columns that shared a budget: what the rate of false positives stays below, for queries like those tried."""
     notes: tuple[str, ...] = ()
     """What a person should know of it, in sentences."""
+    spent: int = 0
+    """The bytes that the synopses may take that shared a budget."""
 
 
 def choose_recipes(
@@ -83,10 +113,13 @@ def choose_recipes(
     if not open_columns or not snapshot.files:
         return RecipeChoice({**dict.fromkeys(usable, Recipe()), **fixed})
     sample = sample_blocks(snapshot, columns=list(open_columns), block_rows=block_rows)
+    usage = asked or ColumnUsage()
     if budget is not None:
         choice = _spend_budget(sample, open_columns, budget, asked)
     else:
-        choice = _defaults(sample, open_columns, asked or ColumnUsage(), round(LOG_SHARE * snapshot.bytes))
+        budget = round(LOG_SHARE * snapshot.bytes)
+        choice = _defaults(sample, open_columns, usage, budget)
+    choice = _serve_few_values(sample, open_columns, usage, choice, budget, laid_out=block_rows is not None)
     return replace(choice, recipes={**dict.fromkeys(usable, Recipe()), **choice.recipes, **fixed})
 
 
@@ -98,30 +131,91 @@ def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: Colum
         for name, type in columns.items()
         if not served.recipes.get(name) and (key_like(type) or name in asked.joins)
     }
+    # A log says which columns are asked for: of the others, only keys may have to answer for joins.
+    others = {} if asked.ranges or asked.joins else {name: type for name, type in columns.items() if name not in keys}
     recipes = dict(served.recipes)
-    for name, profile in _with_gaps(sample, keys).items():
-        recipe = default_recipe(profile, joined=name in asked.joins)
+    for name, profile in _promising(sample, keys, others).items():
+        recipe = default_recipe(profile, joined=name in asked.joins) if name in keys else value_set_recipe(profile)
         if recipe:
             recipes[name] = recipe
     return replace(served, recipes=recipes)
 
 
-def _with_gaps(sample: BlockSample, columns: Mapping[str, DataType]) -> dict[str, Profile]:
-    """The columns whose blocks have gaps, as a first look at one or two of them has it, on the whole sample.
+def _promising(sample: BlockSample, keys: Mapping[str, DataType], others: Mapping[str, DataType]) -> dict[str, Profile]:
+    """The keys whose blocks have gaps, and all columns of few values, as a first look at one or two blocks has it.
 
-    Most columns of most tables are dense: reading all of the sample for them would cost more than the index.
+    Most columns of most tables are dense: reading all of the sample for them would cost more than the index. So would
+    a look at those that are no keys and large: a column of few values takes at most a byte for each row.
     """
     if len(sample.blocks) < 2:
         return {}
     looked_at = sample.first(2) if int(sample.first(2).rows.sum()) <= LOOKED_AT else sample.first(1)
-    first = looked_at.codes(columns)
-    gapped = [
+    small = looked_at.compact_columns(others, FEW_BYTES, FEW_BYTES_BESIDES)
+    first = looked_at.codes({**keys, **{name: others[name] for name in small}})
+    promising = [
         name
         for name, (coding, blocks) in first.items()
-        if max(gap_share(coding, each) for each in blocks) >= LEAST_GAPS
+        if max(map(len, blocks)) <= MOST_DISTINCT
+        or (name in keys and max(gap_share(coding, each) for each in blocks) >= LEAST_GAPS)
     ]
-    coded = sample.codes({name: columns[name] for name in gapped})
+    coded = sample.codes({name: keys.get(name) or others[name] for name in promising})
     return {name: _profile(sample, name, *each, usual_queries(each[1])) for name, each in coded.items()}
+
+
+def _serve_few_values(
+    sample: BlockSample,
+    columns: Mapping[str, DataType],
+    asked: ColumnUsage,
+    choice: RecipeChoice,
+    budget: int,
+    *,
+    laid_out: bool,
+) -> RecipeChoice:
+    """Value sets for columns of few values that the log filters, where the choice so far has no say.
+
+    That is where patterns are asked for, which ranges of codes do not tell of, and where blocks are yet to be made.
+    """
+    patterned = {column.name: conditions for column, conditions in asked.patterns.items()}
+    wanted = {
+        name: columns[name]
+        for name in sorted(columns, key=lambda name: -(asked.uses(name) + sum(patterned.get(name, {}).values())))
+        if name in patterned or (laid_out and asked.scans(name))
+    }
+    left = budget - choice.spent
+    recipes = dict(choice.recipes)
+    for name, values in sample.values(wanted).items() if wanted else ():
+        recipe, coding = recipes.get(name, Recipe()), Coding(columns[name])
+        distinct = _count_distinct(values)
+        size = 1 << max(0, distinct - 1).bit_length()
+        price = VALUES.sizes.unit_bits * size * sample.of_blocks // 8 + dictionary_bytes(coding, distinct)
+        fewest = 1 if name in patterned else FEWEST_VALUES
+        if recipe.groups or recipe.size(VALUES) or not fewest <= distinct <= MOST_DISTINCT or price > left:
+            continue
+        if laid_out or _spared_by_sets(sample, columns[name], values, patterned[name]) >= LEAST_SAVED:
+            recipes[name], left = recipe.with_size(VALUES, size), left - price
+    return replace(choice, recipes=recipes, spent=budget - left)
+
+
+def _count_distinct(blocks: Sequence[pa.Array]) -> int:
+    """The number of distinct values, NULL aside, of blocks that have each of theirs once; if it is large, at least."""
+    largest = max((len(block) - block.null_count for block in blocks), default=0)
+    if largest > MOST_DISTINCT:
+        return largest
+    return len({value for block in blocks for value in block.to_pylist() if value is not None})
+
+
+def _spared_by_sets(
+    sample: BlockSample, type: DataType, values: Sequence[pa.Array], conditions: Mapping[Formula, int]
+) -> float:
+    """The share of all rows that value sets spare queries with these conditions on a column of that type."""
+    name = next(iter(columns_in(next(iter(conditions))))).name
+    plan = BuildPlan({name: Recipe().with_size(VALUES, MOST_DISTINCT)})
+    built = index_columns(name, type, [block_synopses(name, type, each, plan) for each in values], plan)
+    sets = VALUES.synopsis({name: VALUES.read(type, VALUES.parts_of(name, built), ())[0]})
+    rows = sample.rows
+    catalog = Catalog(np.arange(len(rows), dtype=np.int32), rows, rows, len(rows), (sets,))
+    spared = sum(count * int(rows[~kept_blocks(catalog, each)].sum()) for each, count in conditions.items())
+    return spared / max(1, sum(conditions.values()) * int(rows.sum()))
 
 
 def _spend_budget(
@@ -162,7 +256,7 @@ def _spend_budget(
         recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0])
         if recipes[name]:
             bounds[name] = bound_over(choices)
-    return RecipeChoice(recipes, bounds, tuple(notes))
+    return RecipeChoice(recipes, bounds, tuple(notes), plan.total)
 
 
 def _recipe_of_groups(choices: Sequence[SynopsisChoice], groups: Sequence[BlockGroup]) -> Recipe:

@@ -5,22 +5,28 @@ is the default where it skips what the zone map does not: blocks have gaps, and 
 lie in them. Where blocks have so many gaps that a few ranges leave most of them closed, a global range table is tried,
 in which blocks share their gaps.
 
+A column of few values whose blocks do not all hold the same of them gets value sets: they leave out all that a block
+does not hold, where ranges leave out some of it, and they do so for every type. Where four ranges do nearly as well,
+the column gets those.
+
 A dense column (its blocks hold nearly all between their least and greatest value), one whose zone maps are apart
 already, and one whose every block holds the same few values gain nothing: they keep the zone map alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sidestep.advisor.synopses.candidates import Profile, candidates, zone_map
+from sidestep.advisor.synopses.candidates import MOST_DISTINCT, Profile, candidates, distinct_codes, zone_map
 from sidestep.predicate.types import INTEGRAL, DataType, Kind
 from sidestep.synopsis.contract.block_ranges import block_ranges
 from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import range_set
 from sidestep.synopsis.recipe import Recipe
+from sidestep.synopsis.value_set import VALUES
 from sidestep.synopsis.values.codes import Codes, Coding
 from sidestep.synopsis.values.forms import Form
 
@@ -32,6 +38,10 @@ LEAST_SAVED_JOINED = 0.02
 """The same for columns that queries join on: there, what it knows serves the other table as well."""
 LEAST_GAPS = 0.1
 """The share of what lies between a block's least and greatest value that a range-set has to leave out."""
+FEWEST_VALUES = 3
+"""Of two values, a zone map tells which ones a block holds."""
+NEARLY_ALL = 0.02
+"""What ranges may leave to value sets: this share of all rows."""
 BITS = 256
 """The bits of a default global range table."""
 _MUCH_LEFT, _MUCH_BETTER = 0.2, 0.8
@@ -73,6 +83,8 @@ def default_recipe(profile: Profile, *, joined: bool = False) -> Recipe:
         # Eight ranges take twice the bytes of four: they are worth it if they spare a good part of what is left.
         most = FEW if reads[FEW] <= reads[MORE] / _MUCH_BETTER and reads[0] - reads[FEW] >= least else MORE
     recipe = Recipe(range_set=most)
+    if reads[FEW] > NEARLY_ALL and (sets := value_set_recipe(profile, least)):
+        return sets
     if reads[most] > _MUCH_LEFT:
         # Blocks of many clusters have more gaps than a few ranges can leave out, but they may share them.
         tried = candidates(replace(profile, sizes=(BITS // 8,)))
@@ -80,3 +92,15 @@ def default_recipe(profile: Profile, *, joined: bool = False) -> Recipe:
         if shared <= reads[most] / 2:
             recipe = recipe.with_size(GRT, BITS)
     return recipe
+
+
+def has_few_values(blocks: Sequence[Codes]) -> bool:
+    """Whether value sets could tell more than zone maps do of a column with these values, and are small."""
+    return FEWEST_VALUES <= len(distinct_codes(blocks)) <= MOST_DISTINCT
+
+
+def value_set_recipe(profile: Profile, least: float = LEAST_SAVED) -> Recipe:
+    """Value sets for a column of few values, if they spare queries at least this share of all rows; else nothing."""
+    wasted = profile.false_share(profile.answers(zone_map(profile)))  # which is all that a set leaves out
+    worth = wasted >= least and has_few_values(profile.blocks)
+    return Recipe().with_size(VALUES, MOST_DISTINCT) if worth else Recipe()

@@ -89,19 +89,39 @@ class BlockSample:
 
         A column that some block cannot be read of as Spark would, or whose type has no order, is left out.
         """
-        usable = {name: type for name, type in columns.items() if stored_form(type) is not None}
+        values = self.values({name: type for name, type in columns.items() if stored_form(type) is not None})
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+            coded = pool.map(lambda name: _code(columns[name], values[name]), values)
+            by_name = dict(zip(values, coded, strict=True))
+        return {name: (coding, codes) for name, (coding, codes) in by_name.items() if codes is not None}
+
+    def compact_columns(self, columns: Collection[str], per_row: float, besides: int) -> list[str]:
+        """Those of the columns that take no more bytes in each of the blocks than so many a row, and some besides."""
+        compact = list(columns)
+        for block in self.blocks:
+            try:
+                with open_file(self.root.child(block.file.path)) as stream:
+                    group = pq.ParquetFile(stream).metadata.row_group(block.row_group)
+            except (pa.ArrowException, OSError, ValueError):
+                return []
+            chunks = (group.column(at) for at in range(group.num_columns))
+            sizes = {chunk.path_in_schema: chunk.total_compressed_size for chunk in chunks}
+            most = per_row * group.num_rows + besides
+            compact = [name for name in compact if sizes.get(name, most + 1) <= most]
+        return compact
+
+    def values(self, columns: Mapping[str, DataType]) -> dict[str, list[pa.Array]]:
+        """The distinct values of each block in each column, NULL among them.
+
+        A column that some block cannot be read of as Spark would is left out.
+        """
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             groups = [
                 list(group) for _, group in groupby(self.blocks, key=lambda each: (each.file.path, each.row_group))
             ]
-            read = list(chain.from_iterable(pool.map(lambda group: self._values(group, usable), groups)))
-            whole = [name for name in usable if all(name in values for values in read)]
-
-            def code(name: str) -> tuple[Coding, list[Codes] | None]:
-                return _code(usable[name], [values[name] for values in read])
-
-            by_name = dict(zip(whole, pool.map(code, whole), strict=True))
-        return {name: (coding, codes) for name, (coding, codes) in by_name.items() if codes is not None}
+            read = list(chain.from_iterable(pool.map(lambda group: self._values(group, columns), groups)))
+        whole = [name for name in columns if all(name in values for values in read)]
+        return {name: [values[name] for values in read] for name in whole}
 
     def _values(self, blocks: Sequence[SampledBlock], columns: Mapping[str, DataType]) -> list[dict[str, pa.Array]]:
         """The distinct values of blocks of one row group, NULL among them; without columns that Spark would convert."""

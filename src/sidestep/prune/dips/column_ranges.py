@@ -1,7 +1,8 @@
 """What the blocks of a table hold in one column, as ranges of codes: the statistic that data-induced predicates are of.
 
-Any synopsis that can be merged serves (diPs, section 4): range-sets first, then gap histograms, then zone maps and
-partition values, which are range-sets of one range. A block that the first knows nothing of is taken from the next.
+Any synopsis that can be merged serves (diPs, section 4): value sets first, which are ranges of one value each, then
+range-sets and gap histograms, then zone maps and partition values, which are range-sets of one range. A block that the
+first knows nothing of is taken from the next.
 Bloom filters and global range tables cannot be merged into ranges; they are asked when a predicate arrives
 (:meth:`ColumnRanges.meeting`).
 """
@@ -24,6 +25,7 @@ from sidestep.synopsis.contract.block_ranges import BlockRanges
 from sidestep.synopsis.gap_histogram import GapHistograms
 from sidestep.synopsis.range_set import RangeSets
 from sidestep.synopsis.skip import kept_by
+from sidestep.synopsis.value_set import ValueSets
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
 from sidestep.synopsis.values.codes import (
     GREATEST,
@@ -47,7 +49,7 @@ _MOST_ASKED = 64
 EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
 NOTHING = CodeRanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
 
-_MERGEABLE = (RangeSets, GapHistograms, ZoneMaps, PartitionValues, UnionVectors)
+_MERGEABLE = (ValueSets, RangeSets, GapHistograms, ZoneMaps, PartitionValues, UnionVectors)
 """Synopses that need not be asked again once their ranges were met; union vectors are rarely about join columns."""
 
 
@@ -140,6 +142,9 @@ def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:
     """What the mergeable synopses say of a column, the finest first."""
     if stored_form(column.type) is None:
         return
+    for synopsis in catalog.synopses:
+        if isinstance(synopsis, ValueSets) and (sets := synopsis.of(column)) is not None:
+            yield sets.ranges
     for kind in (RangeSets, GapHistograms):
         for synopsis in catalog.synopses:
             if isinstance(synopsis, kind) and (held := synopsis.of(column)) is not None:

@@ -168,7 +168,9 @@ def write_index_file(
         blocks.schema,
         compression="zstd",
         compression_level=9,
-        use_dictionary=[name for name in blocks.column_names if name not in encodings and not _bits(name)],
+        use_dictionary=[
+            _leaf(name, blocks) for name in blocks.column_names if name not in encodings and not _bits(name)
+        ],
         column_encoding=encodings,
         write_statistics=False,
         store_schema=False,
@@ -203,6 +205,12 @@ def _body_of(content: memoryview) -> int:
 def _bits(name: str) -> bool:
     """Whether a column is of bits that never repeat."""
     return name.partition(":")[0] in {next(iter(kind.columns)) for kind in KINDS.values() if not kind.repeats}
+
+
+def _leaf(name: str, blocks: pa.Table) -> str:
+    """What Parquet calls the values of a column: lists of values have a dictionary, those of ranges do without."""
+    type = blocks.schema.field(name).type
+    return f"{name}.list.element" if pa.types.is_list(type) and pa.types.is_binary(type.value_type) else name
 
 
 def _encoding(name: str, blocks: pa.Table) -> str | None:

@@ -98,9 +98,12 @@ class BlockRanges:
         return CodeRanges(self.lows[part], self.highs[part])
 
     def fill_unknown(self, other: BlockRanges) -> BlockRanges:
-        """The same, with what ``other`` knows of blocks that are unknown here, if both speak in one coding."""
-        if self.unknown is None or self.coding != other.coding:
+        """The same, with what ``other`` knows of blocks that are unknown here; of strings, in a coding for both."""
+        if self.unknown is None or self.type != other.type:
             return self
+        if self.coding != other.coding:
+            prefix = common_prefix([self.coding.prefix, other.coding.prefix])
+            return self.with_prefix(prefix).fill_unknown(other.with_prefix(prefix))
         mine, theirs = np.diff(self.begins), np.diff(other.begins)
         counts = np.where(self.unknown, theirs, mine)
         begins = np.concatenate([[0], np.cumsum(counts)])
@@ -111,6 +114,16 @@ class BlockRanges:
         lows[from_other], highs[from_other] = other.lows[chosen], other.highs[chosen]
         unknown = None if other.unknown is None else self.unknown & other.unknown
         return BlockRanges(self.coding, begins, lows, highs, unknown)
+
+    def with_prefix(self, prefix: bytes) -> BlockRanges:
+        """The same ranges of strings, or a little more, in codes that leave out a shorter prefix."""
+        removed = self.coding.prefix[len(prefix) :]
+        if not removed:
+            return self
+        base, shift = _removed_prefix(removed)
+        lows, highs = _rebase(self.lows, self.highs, np.full_like(self.lows, base), np.full_like(self.lows, shift))
+        coding = Coding(self.type, prefix)
+        return BlockRanges(coding, *reduce_ranges(coding, self.begins, lows, highs, max(1, len(lows))), self.unknown)
 
     @property
     def outer(self) -> BlockRanges:
@@ -208,12 +221,16 @@ def from_column(coding: Coding, column: ArrowColumn, prefixes: ArrowColumn | Non
     telling = (known & (counts > 0)).tolist()  # a block without values has no prefix of its own
     shared = common_prefix([text for text, tells in zip(texts, telling, strict=True) if tells])
     # Blocks may have as many prefixes as there are blocks, so all are brought to the shared one together.
-    removed = [text[len(shared) :] for text in texts]
-    bases = np.array([int.from_bytes(each[:WIDTH].ljust(WIDTH, b"\0")) for each in removed], dtype=np.uint64)
-    shifts = np.array([8 * min(len(each), WIDTH) for each in removed], dtype=np.uint64)
+    removed = np.array([_removed_prefix(text[len(shared) :]) for text in texts], dtype=np.uint64).reshape(-1, 2)
+    bases, shifts = removed[:, 0], removed[:, 1]
     lows, highs = _rebase(lows, highs, *(np.repeat(each, np.diff(begins)) for each in (bases, shifts)))
     coding = Coding(coding.type, shared)
     return BlockRanges(coding, *reduce_ranges(coding, begins, lows, highs, max(1, len(lows))), unknown)
+
+
+def _removed_prefix(removed: bytes) -> tuple[int, int]:
+    """What codes get in front that left out a longer prefix, by what that was longer: the bytes, and how many bits."""
+    return int.from_bytes(removed[:WIDTH].ljust(WIDTH, b"\0")), 8 * min(len(removed), WIDTH)
 
 
 def _rebase(lows: Codes, highs: Codes, bases: Codes, shifts: Codes) -> tuple[Codes, Codes]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sidestep.errors import SidestepError
 from sidestep.predicate import All, Any, Column, Compares, Formula, Holds, Kind, Matches, Null, Within, atoms
 from sidestep.predicate.formula import unidentified
+from sidestep.workload.features.recurring import names_moment, recurs
 from sidestep.workload.table import Item
 
 DATE_AND_TIME = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.TIME})
@@ -18,7 +19,8 @@ class Eligibility:
 
     Predicates that are random, or whose meaning could not be had in full, never do: two of one text may differ. Dates
     and times against constants move on from query to query and are better served by the order of rows inside blocks
-    (thesis, 3.7.3); a comparison of two date columns stays, as it recurs. Negations (``<>``, NOT IN, NOT LIKE,
+    (thesis, 3.7.3); a comparison of two date columns stays, as it recurs, and so does what is asked of the hour or the
+    weekday (:mod:`.recurring`). Negations (``<>``, NOT IN, NOT LIKE,
     IS NOT NULL, NOT BETWEEN) hold for nearly every row: they subsume nearly every query and let none skip.
     """
 
@@ -46,13 +48,16 @@ class Eligibility:
 
 
 def compares_date(formula: Formula) -> bool:
-    """Whether some part compares a date or time with a constant, or is an opaque predicate about one alone."""
+    """Whether some part compares a date or time with a constant that moves on from query to query."""
     for atom in atoms(formula):
         match atom:
             case Within(column=column, ranges=ranges) if not ranges.is_full and _is_date(column):
                 return True
-            case Holds(opaque=opaque) if len(set(opaque.columns)) == 1 and _is_date(opaque.columns[0]):
+            case Holds(opaque=opaque) if names_moment(opaque.text):
                 return True
+            case Holds(opaque=opaque) if len(set(opaque.columns)) == 1 and _is_date(opaque.columns[0]):
+                if not recurs(opaque.text, [opaque.columns[0].name]):
+                    return True
     return False
 
 
