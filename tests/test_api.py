@@ -68,8 +68,8 @@ PUBLIC = [
 WRITE = ["index_dir", "progress"]
 PARAMETERS = {
     "advise": [
-        "spark", "log", "table", "name", "tables", "dialect", "by", "num_features", "min_size", "sample_rows",
-        "test_log", *WRITE,
+        "spark", "log", "table", "name", "tables", "dialect", "by", "num_features", "min_size", "family",
+        "sample_rows", "test_log", *WRITE,
     ],
     "analyze": [
         "spark", "log", "tables", "num_features", "threshold", "dates", "negations", "dialect", "miner", "progress",
@@ -85,7 +85,7 @@ PARAMETERS = {
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
-        "order", "unit_rows", "file_bytes", "synopses", "budget", *WRITE,
+        "order", "unit_rows", "file_bytes", "family", "synopses", "budget", *WRITE,
     ],
     "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],

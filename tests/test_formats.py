@@ -15,6 +15,7 @@ import pytest
 
 from sidestep.errors import NewerFormat, SidestepError, SidestepWarning
 from sidestep.layout.demand import Demand
+from sidestep.layout.tree import Cut
 from sidestep.predicate import (
     BINARY,
     DATE,
@@ -233,7 +234,18 @@ FEATURES = FeatureSet(
     8,
     2,
 )
-SPEC = LayoutSpec("day", 500, ("d",), 1_000, 2_000, FEATURES.id, ("month(d)",), (Demand((0,), (("d", None, 3),), 2.0),))
+SPEC = LayoutSpec(
+    "day",
+    500,
+    ("d",),
+    1_000,
+    2_000,
+    FEATURES.id,
+    ("month(d)",),
+    (Demand((0,), (("d", None, 3),), 2.0),),
+    tree=Cut(Comparison(Op.GE, A, Literal(3, INTEGER)), Cut(0, None, None), None),
+    tree_units=(0, 2),
+)
 TABLE = GlobalRangeTable(Coding(INTEGER), CodeRanges(np.array([1, 5], np.uint64), np.array([3, 2**64 - 1], np.uint64)))
 
 
@@ -320,19 +332,36 @@ def test_numbers_beyond_eight_digits_are_newer(tmp_path: Path) -> None:
         {"colour": "red"},
         {"demands": [{"features": [0], "ranges": [["d", 1]], "weight": 1.0}]},
         {"demands": [{"features": [0], "ranges": []}]},
+        {"tree": []},
+        {"tree_units": [-1]},
     ],
 )
 def test_what_is_not_as_described_is_found(change: dict[str, Any]) -> None:
     good = json.loads(json.dumps(SPEC.to_json()))
-    check(good, "layout.v2")
+    check(good, "layout.v3")
     with pytest.raises(Invalid):
-        check({**good, **change}, "layout.v2")
+        check({**good, **change}, "layout.v3")
 
 
 def test_a_schema_with_words_that_are_not_checked_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.schemas._schema", lambda file: {"maxLength": 3})
     with pytest.raises(KeyError, match="maxLength"):
         check("long", "any")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"test": True, "no": None, "yes": None},
+        {"test": {"is": "opaque", "text": "rand() < a"}, "no": None, "yes": None},
+        {"test": 1, "no": None},
+        {"test": {"is": "=", "left": {"column": "a", "type": "int"}, "right": {"column": "b", "type": "int"}}},
+        [],
+    ],
+)
+def test_a_damaged_tree_is_no_layout(tree: object) -> None:
+    with pytest.raises(SidestepError, match=r"The layout /t/x\.json is damaged"):
+        LayoutSpec.from_json({"format": 3, "tree": tree}, "/t/x.json")
 
 
 def test_a_damaged_demand_is_no_layout() -> None:

@@ -81,6 +81,8 @@ class Cut:
     @classmethod
     def from_json(cls, written: Mapping[str, Any], depth: int = 0) -> Cut:
         """The tree that :meth:`to_json` wrote; ValueError or TypeError if it is none."""
+        if not isinstance(written, dict):
+            raise TypeError("a node of the tree that is none")
         if depth > MOST_DEPTH:
             raise ValueError(f"a tree of more than {MOST_DEPTH} levels")
         sides = [None if written[side] is None else cls.from_json(written[side], depth + 1) for side in ("no", "yes")]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sidestep.advisor.layouts.choose import FAMILIES
 from sidestep.errors import SidestepError
 from sidestep.spark.advise.advise import advise, judged_queries
 from sidestep.spark.advise.source import read_source
@@ -84,23 +85,54 @@ def rows_read(path: str, judged) -> float:
     return float(np.average(shares, weights=[one.weight for one in judged]))
 
 
-def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path):
-    log, test_log = str(sales.parent / "train.sql"), str(sales.parent / "test.sql")
-    advice = advise(spark, log, str(sales), min_size=100, sample_rows=12_000, test_log=test_log)
-    choice = advice.choice
-    assert choice.by == "date_trunc('MONTH', ordered)"
-    assert choice.order in (("ordered",), ("shipped",))
-    assert {"kind = 'shoes'", "kind = 'hats'", "kind = 'coats'"} <= {str(one) for one in choice.features.features}
+def judges(spark, sales: Path, log):
+    return judged_queries(read_workload(spark, log, {"sales": read_source(spark, str(sales), "sales").schema}), "sales")
+
+
+@pytest.mark.parametrize("family", ["features", "cuts", "sorted", "z-order", "cuts and features"])
+def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path, family):
+    log = str(sales.parent / "train.sql")
+    advice = advise(spark, log, str(sales), min_size=200, family=family)
     target = str(tmp_path / "laid")
-    load(spark, str(sales), target, features=choice.features, by=choice.by, min_size=100, order=choice.order)
-    judged = judged_queries(
-        read_workload(spark, test_log, {"sales": read_source(spark, str(sales), "sales").schema}), "sales"
-    )
-    truth = rows_read(target, judged)
-    sop = advice.estimate("sop")
-    assert abs(sop.rows - truth) < WITHIN
-    assert sop.rows < 0.5 * min(advice.estimate(name).rows for name in ("today", "range", "sorted"))
+    report = load(spark, str(sales), target, log=log, min_size=200, family=family)
+    assert advice.choice.family == family
+    assert report.spec.tree == advice.choice.tree
+    truth = rows_read(target, judges(spark, sales, statements(160, 1)[120:]))
+    assert abs(advice.estimate(family).rows - truth) < WITHIN
     assert advice.estimate("today").rows == 1.0
+
+
+def test_a_load_chooses_the_best_family_and_says_so(spark, sales, tmp_path):
+    log, test_log = str(sales.parent / "train.sql"), str(sales.parent / "test.sql")
+    advice = advise(spark, log, str(sales), min_size=200, test_log=test_log)
+    assert [one.layout for one in advice.estimates] == ["today", *FAMILIES]
+    best = min(advice.estimates, key=lambda one: one.seconds)
+    assert advice.estimate(advice.choice.family).seconds <= 1.02 * best.seconds
+    assert f"Laid out by {advice.choice.family}" in advice.verdict
+    report = load(spark, str(sales), str(tmp_path / "laid"), log=log, min_size=200)
+    assert any(note.startswith(f"Laid out by {advice.choice.family}") for note in report.notes)
+    simple = min(advice.estimate(name).rows for name in ("today", "as is", "sorted", "z-order"))
+    assert rows_read(str(tmp_path / "laid"), judges(spark, sales, test_log)) < 0.6 * simple
+
+
+def test_units_and_order_make_it_a_layout_by_features(spark, sales):
+    advice = advise(spark, str(sales.parent / "train.sql"), str(sales), min_size=200, by="date_trunc('MONTH', ordered)")
+    choice = advice.choice
+    assert (choice.family, choice.by, choice.tree) == ("features", "date_trunc('MONTH', ordered)", None)
+    assert {"kind = 'shoes'", "kind = 'hats'", "kind = 'coats'"} <= {str(one) for one in choice.features.features}
+    assert "--by" in advice.command
+
+
+def test_nothing_helps_queries_without_a_filter_that_tells_rows_apart(spark, sales, tmp_path):
+    log = ["SELECT count(*) FROM sales WHERE amount >= 0"] * 100
+    advice = advise(spark, log, str(sales), min_size=200, name="sales")
+    assert advice.choice.family == "as is"
+    assert "leave the table as it is" in advice.verdict
+
+
+def test_an_unknown_family_is_refused(spark, sales):
+    with pytest.raises(SidestepError, match="There is no family of layouts called 'best'"):
+        advise(spark, str(sales.parent / "train.sql"), str(sales), family="best")
 
 
 def test_advice_prints_and_is_data(spark, sales):
@@ -110,11 +142,10 @@ def test_advice_prints_and_is_data(spark, sales):
     text = str(advice)
     assert "the log's last quarter" in text
     assert "sidestep load sales" in text
-    assert "    --order " in text
-    assert "--by 'date_trunc('\"'\"'MONTH'\"'\"', ordered)'" in advice.command
+    assert "--num-features 3" in advice.command
     data = advice.to_dict()
-    assert list(data["estimates"]) == ["today", "range", "sorted", "z-order", "sop"]
-    assert data["choice"]["num_features"] == 3
+    assert list(data["estimates"]) == ["today", *FAMILIES]
+    assert data["choice"]["num_features"] <= 3
     assert all(0 <= one["rows"] <= 1 for one in data["estimates"].values())
 
 
@@ -122,8 +153,8 @@ def test_what_is_given_is_kept(spark, sales):
     source = read_source(spark, str(sales), "sales")
     workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
     choice = choose_layout(
-        spark, workload, "sales", source.rows, source.types, by="kind", num_features=2, min_size=300, order=["amount"]
-    )
+        workload, "sales", source.rows, source.types, by="kind", num_features=2, min_size=300, order=["amount"]
+    ).layout
     assert (choice.by, choice.min_size, choice.order, len(choice.features)) == ("kind", 300, ("amount",), 2)
     assert choice.demands.features == 2
 
@@ -132,11 +163,11 @@ def test_the_same_log_and_table_give_the_same_choice(spark, sales):
     source = read_source(spark, str(sales), "sales")
     workload = read_workload(spark, str(sales.parent / "train.sql"), {"sales": source.schema})
     first, second = (
-        choose_layout(spark, workload, "sales", source.rows, source.types, min_size=400, sample_rows=5_000)
+        choose_layout(workload, "sales", source.rows, source.types, min_size=400, sample_rows=5_000).layout
         for _ in range(2)
     )
     assert first.features.id == second.features.id
-    assert (first.order, first.by, first.buckets) == (second.order, second.by, second.buckets)
+    assert first == second
 
 
 def test_a_log_of_another_table_is_refused(spark, sales):

@@ -121,7 +121,7 @@ def test_a_folder_is_laid_out_as_a_delta_table(spark, enabled, tmp_path):
     )
     assert {stage.name for stage in report.stages} == {
         "analyze",
-        "count",
+        "choose",
         "featurize and reduce",
         "partition",
         "shuffle and write",

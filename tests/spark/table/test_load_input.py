@@ -155,7 +155,7 @@ def test_a_log_gives_features_and_order(spark, tmp_path):
     path = folder_of(tmp_path / "visits", table)
     log = tmp_path / "log.sql"
     log.write_text("SELECT * FROM visits WHERE a = 3 AND day > DATE '2020-01-05';\n" * 5)
-    report = load(spark, path, str(tmp_path / "out"), log=str(log), min_size=20, num_features=3)
+    report = load(spark, path, str(tmp_path / "out"), log=str(log), min_size=20, num_features=3, family="features")
     assert report.features == ("a = 3",)
     assert report.spec.order == ("day",)
     assert report.spec.demands_of == report.spec.features

@@ -11,11 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.advisor.layouts.choose import LEAST_GAIN, LayoutChoice
 from sidestep.layout.tree import column_of
-
-LEAST_GAIN = 0.05
-"""What is not cheaper by this share is not worth a rewrite."""
 
 
 @dataclass(frozen=True, slots=True)

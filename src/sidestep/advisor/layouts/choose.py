@@ -8,6 +8,7 @@ better than the table as it is, that is the answer.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ FAMILIES: Mapping[str, Family] = {
     "cuts and features": cuts_and_features,
 }
 """By name, the simpler ones first: of layouts that are as good, the first is chosen."""
+LEAST_GAIN = 0.05
+"""What is not cheaper by this share is not worth a rewrite."""
 NEAR = 0.02
 """A simpler layout is chosen if it costs at most this share more."""
 
@@ -264,7 +267,8 @@ def _material(study: Study, weights: Weights, picked: Sequence[int], rows: RowNu
     found = feature_set_of(study.augmented, [study.sets[at] for at in picked], weights)
     heaviest = _heaviest(weights, MOST_QUERIES if trial else 2 * MOST_QUERIES)
     queries = [filter_formula(study.table, int(at)) for at in heaviest]
-    subsumes = np.asarray(subsumed_filters(study.table, found.features), np.bool_).reshape(len(picked), -1)
+    subsumes = np.asarray(subsumed_filters(study.table, found.features), np.bool_)
+    subsumes = subsumes.reshape(len(picked), len(study.table.filters))
     least = max(1, sample.rows // TRIAL_BLOCKS)
     return Material(
         sample,
@@ -286,9 +290,11 @@ def _rows_of(study: Study, picked: Sequence[int], rows: RowNumbers) -> Bits:
 
 
 def _cheapest(seconds: Mapping[str, float]) -> str:
-    """The first that costs hardly more than the cheapest of all."""
-    limit = (1 + NEAR) * min(seconds.values(), default=0.0)
-    return next((name for name, each in seconds.items() if each <= limit), "as is")
+    """The first that costs hardly more than the cheapest of all; the table as it is, if that is hardly cheaper."""
+    least = min(seconds.values(), default=0.0)
+    if seconds.get("as is", math.inf) * (1 - LEAST_GAIN) <= least:
+        return "as is"
+    return next((name for name, each in seconds.items() if each <= (1 + NEAR) * least), "as is")
 
 
 class _Bench:
