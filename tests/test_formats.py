@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ def read_layout(path: Path, expected: Any, folder: Path) -> Any:
     shutil.copy(path, folder / f"_layout-00000001-{'0' * 32}.json")
     spec = load_layout(locate(folder))
     assert spec is not None
-    return {name: value for name, value in json.loads(json.dumps(asdict(spec))).items() if name != "source"}
+    return {name: value for name, value in json.loads(json.dumps(spec.to_json())).items() if name != "format"}
 
 
 def read_features(path: Path, expected: Any, folder: Path) -> Any:

@@ -152,6 +152,7 @@ def progress(text: str) -> Iterator[sidestep.Progress]:
         def show(step: sidestep.Step) -> None:
             known = {"completed": step.done, "total": step.total} if step.total else {"completed": 0, "total": None}
             stage = f"{text}: {step.stage}" if step.stage else text
+            stage += f" ({step.detail})" if step.detail else ""
             bar.update(task, description=stage, how=step_text(step), **known)
 
         yield show

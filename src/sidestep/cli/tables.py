@@ -37,6 +37,12 @@ By = Annotated[
 NumFeatures = Annotated[
     int | None, typer.Option(min=1, help="How many features; by default what would have served later queries best.")
 ]
+Family = Annotated[
+    str | None,
+    typer.Option(
+        help="Choose among layouts of this family alone: as is, sorted, z-order, features, cuts, cuts and features."
+    ),
+]
 MinSize = Annotated[int | None, typer.Option(min=1, help="The least number of rows in a block.")]
 Where = Annotated[
     str, typer.Option(help="The condition, in Spark SQL; in subqueries, the table is target, others are by --table.")
@@ -59,7 +65,10 @@ def advise(
     by: By = None,
     num_features: NumFeatures = None,
     min_size: MinSize = None,
-    sample_rows: Annotated[int, typer.Option(min=1_000, help="How many rows to look at.")] = 200_000,
+    family: Family = None,
+    sample_rows: Annotated[
+        int | None, typer.Option(min=1_000, help="How many rows to look at; by default enough for the table's blocks.")
+    ] = None,
     test_log: Annotated[
         str | None, typer.Option(metavar="LOG", help="Estimate for the queries of this log instead.")
     ] = None,
@@ -82,6 +91,7 @@ def advise(
             by=by,
             num_features=num_features,
             min_size=min_size,
+            family=family,
             sample_rows=sample_rows,
             test_log=test_log,
             index_dir=index_dir,
@@ -109,8 +119,9 @@ def load(
     num_features: NumFeatures = None,
     min_size: MinSize = None,
     order: Annotated[
-        list[str] | None, typer.Option(help="Keep blocks narrow in this column; by default dates the log asks for.")
+        list[str] | None, typer.Option(help="Group by features, and keep blocks narrow in this column.")
     ] = None,
+    family: Family = None,
     synopsis: SynopsisText = None,
     budget: Budget = None,
     tables: TablePaths = None,
@@ -136,6 +147,7 @@ def load(
             num_features=num_features,
             min_size=min_size,
             order=order,
+            family=family,
             synopses=recipe_text(synopsis),
             budget=budget,
             index_dir=index_dir,
