@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,7 @@ from sidestep.layout.placement import FileMap, map_files
 
 def mapped(rows: list[tuple[str, int, int]], vectors: list[int] | None = None, **wishes: int) -> FileMap:
     labels, groups, counts = zip(*rows, strict=True)
-    options = {"min_size": 10, "file_rows": 100, "least_tasks": 1, "first_block": 0} | wishes
+    options: dict[str, Any] = {"min_size": 10, "file_rows": 100, "least_tasks": 1, "first_block": 0} | wishes
     words = np.array(vectors or [0] * len(rows), np.uint64).reshape(len(rows), 1)
     return map_files(
         pa.chunked_array([list(labels)]),
@@ -105,3 +107,14 @@ def test_files_hold_one_unit_and_ids_do_not_overlap(
 def test_ids_that_would_not_fit_are_refused() -> None:
     with pytest.raises(SidestepError, match="larger min_size"):
         mapped([("a", 0, 100)], min_size=1, first_block=2**31 - 50)
+
+
+def test_runs_of_leaves_come_before_features() -> None:
+    labels, groups = pa.chunked_array([["t"] * 4]), np.array([0, 1, 2, 3], np.int32)
+    words = np.array([[0b111], [0b000], [0b100], [0b001]], np.uint64)
+    runs = np.array([0, 1, 1, 0], np.int32)
+    options: dict[str, Any] = {"min_size": 10, "file_rows": 20, "least_tasks": 1, "first_block": 5}
+    found = map_files(labels, groups, np.array([10, 10, 10, 10]), words, [3.0, 2.0, 1.0], runs, **options)
+    assert found.group.tolist() == [1, 2, 3, 0] or found.group.tolist() == [0, 2, 3, 1]
+    assert found.file.tolist() == [0, 1, 1, 0]
+    assert [plan.ids for plan in found.plans] == [(5, 6), (7, 8)]

@@ -87,9 +87,11 @@ class Cut:
             raise ValueError(f"a tree of more than {MOST_DEPTH} levels")
         sides = [None if written[side] is None else cls.from_json(written[side], depth + 1) for side in ("no", "yes")]
         test = written["test"]
-        if type(test) is not int and not isinstance(test, dict):
+        if isinstance(test, dict):
+            return cls(check_test(from_dict(test)), *sides)
+        if type(test) is not int:
             raise TypeError("a test that is none")
-        return cls(test if type(test) is int else check_test(from_dict(test)), *sides)
+        return cls(test, *sides)
 
 
 def merge_leaves(rows: Sequence[int], least: int) -> list[int]:

@@ -24,8 +24,6 @@ from sidestep.synopsis.values.codes import Coding
 from sidestep.synopsis.values.forms import Form, stored_form
 from sidestep.synopsis.zones.column_zones import column_zones
 
-Z_BITS = 10
-"""Bits of each column's rank that a Z-order interleaves."""
 FEW_VALUES = 256
 """A column of at most so many distinct values is known by sets of them."""
 _NO_RANK = -2
@@ -48,36 +46,6 @@ class Blocks:
 
     def __len__(self) -> int:
         return len(self.sizes)
-
-
-def by_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
-    """The whole table sorted by columns, cut into blocks of at least ``block`` of the sample's rows."""
-    return Blocks(_sort(sample, columns, []), np.array(block_sizes(len(sample), block), np.int64))
-
-
-def by_unit(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
-    """Range partitioning: a unit is a partition, its rows sorted by columns if there are any, and cut into blocks."""
-    sizes = [size for rows in np.bincount(sample.unit) for size in block_sizes(int(rows), block)]
-    return Blocks(_sort(sample, columns, [sample.unit]), np.array(sizes, np.int64))
-
-
-def by_z_order(sample: Sample, columns: Sequence[str], block: int) -> Blocks:
-    """The table along a Z curve: the bits of the columns' ranks interleaved, highest first."""
-    curve = np.zeros(len(sample), np.int64)
-    shares = [_quantiles(sample.codes[name]) for name in columns]
-    for bit in reversed(range(Z_BITS)):
-        for share in shares:
-            curve = (curve << 1) | ((share >> bit) & 1)
-    return Blocks(np.argsort(curve, kind="stable"), np.array(block_sizes(len(sample), block), np.int64))
-
-
-def by_features(sample: Sample, words: Words, demands: Demands, order: Sequence[str], block: int) -> Blocks:
-    """What a load would make of the sample: units, groups of like feature vectors, and blocks cut along the order.
-
-    ``words`` holds each row's feature vector. The sample's buckets of the order columns keep windows of time apart.
-    """
-    buckets = [name for name in order if name in sample.buckets]
-    return by_group(sample, group_sample(sample, words, demands, block, buckets), order, block)
 
 
 def by_group(sample: Sample, group: RowNumbers, order: Sequence[str], block: int) -> Blocks:
@@ -120,22 +88,11 @@ def shares_read(
     """The share of rows that each query would read, by zone maps of all columns of the sample and union vectors.
 
     The blocks are judged by the same code as those of a table, so what is skipped here is skipped there, given that
-    the sample's blocks stand for the table's. They are a little too narrow: see :func:`without_bias`.
+    the sample's blocks stand for the table's. They are a little too narrow: what few rows of a block have is missed.
     """
     catalog = catalog_of(sample, blocks, features, words)
     total = max(1, len(sample))
     return np.array([catalog.rows[kept_blocks(catalog, query)].sum() / total for query in queries], np.float64)
-
-
-def without_bias(whole: Shares, half: Shares) -> Shares:
-    """Estimates from a sample and from half of it, carried on to the whole table.
-
-    A block of which k rows were sampled looks narrower than it is: its least and greatest values, and the features that
-    few of its rows satisfy, are missed by a share of about 1/k. So the estimate of k rows falls short by c/k and that
-    of k/2 rows by 2c/k: the difference of the two is what is missing. On denormalized TPC-H, estimates from 200,000 of
-    6,000,000 rows were 2 to 3% short before and from 0 to 5% above the truth after, with 17 to 167 rows per block.
-    """
-    return np.clip(2 * whole - half, whole, 1.0)
 
 
 def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (), words: Words | None = None) -> Catalog:
@@ -218,10 +175,3 @@ def stored_values(values: pa.Array, kind: DataType) -> pa.Array | None:
 def _sort(sample: Sample, columns: Sequence[str], before: list[RowNumbers]) -> RowNumbers:
     keys = [sample.codes[name] for name in reversed(columns)] + before
     return np.lexsort(keys).astype(np.int64) if keys else np.arange(len(sample))
-
-
-def _quantiles(codes: RowNumbers) -> RowNumbers:
-    """The share of rows with a smaller value, in steps of 2**-Z_BITS; equal values have equal shares."""
-    counts = np.bincount(codes + 1)
-    below = np.cumsum(counts) - counts
-    return (below[codes + 1] << Z_BITS) // max(1, len(codes))
