@@ -123,3 +123,34 @@ def test_no_row_is_lost_whatever_the_features(spark, tmp_path):
     assert tally.cases >= 60
     assert tally.cases_with_skips > tally.cases / 6, tally
     assert tally.skipped > tally.blocks / 8, tally
+
+
+def test_no_row_is_lost_whatever_the_family(spark, tmp_path):
+    """Tables laid out for a log of random queries, by trees whose cuts may be anything that queries say."""
+    tally, numbers = Tally(), itertools.count()
+
+    @trying(8)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        number = next(numbers)
+        table = data.draw(tables(spark, tmp_path / f"t{number}"))
+        learned = asked_of(data.draw(st.lists(questions(table), min_size=4, max_size=12)))
+        family = data.draw(st.sampled_from(["cuts", "cuts", "cuts and features", "sorted", "z-order", None]))
+        note(f"table {table}, {family}")
+        target, log = tmp_path / f"laid{number}", [f"SELECT 1 FROM t WHERE {condition}" for condition in learned]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SidestepWarning)
+            try:
+                options = {"name": "t", "family": family, "min_size": data.draw(st.integers(1, 6), label="min_size")}
+                sidestep.load(spark, str(table.root), str(target), log=log, **options)
+            except SidestepError as problem:
+                assume("cannot hold" not in str(problem) and "says nothing" not in str(problem))
+                raise
+        later = asked_of(data.draw(st.lists(questions(table), min_size=4, max_size=4)))
+        check(spark, table, str(target), [*later, *learned[:4]], tally)
+        shutil.rmtree(target)
+        shutil.rmtree(table.root)
+
+    run()
+    assert tally.cases >= 40
+    assert tally.cases_with_skips > tally.cases / 6, tally
