@@ -111,7 +111,10 @@ class Comparison:
         self.say(f"laid out {key}: {layout.blocks:,} blocks, {layout.bytes / 1e6:,.0f} MB, {layout.seconds:,.1f} s")
 
     def sop(self, work: Workload, min_size: int, narrow: bool = False) -> Layout:
-        """The table as ``sidestep.load`` lays it out for the training queries; narrow, with filtered columns alone."""
+        """The table as ``sidestep.load`` lays it out for the training queries; narrow, with filtered columns alone.
+
+        With ``--features`` it is grouped by so many features within months, as the thesis has it.
+        """
         from sidestep.spark.table.load import load
 
         def make(target: Path) -> Layout:
@@ -123,14 +126,15 @@ class Comparison:
                 str(target),
                 name=NAME,
                 log=str(log),
-                by=BY_MONTH,
-                num_features=self.args.features,
                 min_size=min_size,
+                **by_features,
             )
             return sop_layout(target, report)
 
-        kind = "-narrow" if narrow else ""
-        return self.layout(f"sop-{work.name}-{min_size}-{self.args.features}{kind}", make)
+        count = self.args.features
+        by_features: dict[str, Any] = {} if count is None else {"by": BY_MONTH, "num_features": count}
+        kind = ("" if count is None else f"-{count}") + ("-narrow" if narrow else "")
+        return self.layout(f"laid-out-{work.name}-{min_size}{kind}", make)
 
     def others(self, work: Workload, like: Layout) -> dict[str, Layout]:
         """The layouts to compare with, in as many blocks and files as that one."""

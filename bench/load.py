@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="wide",
         help="all columns; without comments and addresses; or only those that queries name",
     )
-    parser.add_argument("--features", type=int, default=15)
     parser.add_argument("--min-size", type=int, default=None, help="least rows of a block (default: the load's own)")
     parser.add_argument("--train", type=int, default=800)
     parser.add_argument("--seed", type=int, default=0, help="of the training queries")
@@ -101,8 +100,6 @@ def measure(spark: SparkSession, args: argparse.Namespace, home: Path, sf: float
                 str(laid_out),
                 name=NAME,
                 log=str(log),
-                by=BY_MONTH,
-                num_features=args.features,
                 min_size=args.min_size,
             )
         )

@@ -33,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="wide",
         help="all columns; without comments and addresses; or only those that queries name",
     )
-    parser.add_argument("--features", type=int, default=15)
+    parser.add_argument(
+        "--features",
+        type=int,
+        help="lay out by so many features within months, as the thesis does; by default what a load chooses",
+    )
     parser.add_argument("--min-size", type=int, default=5_000, help="least rows of a block")
     parser.add_argument("--seeds", type=int, default=5, help="how many pairs of training and test queries")
     parser.add_argument("--seed", type=int, default=0, help="the first of them; it is the one that is timed")

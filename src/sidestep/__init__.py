@@ -44,6 +44,7 @@ from sidestep.spark import (
     status,
     update,
 )
+from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.status import IndexStatus, SynopsesStatus
 from sidestep.store.upkeep.vacuum import VacuumReport, vacuum
 from sidestep.workload import Failure, Feature, FeatureSet, TableAnalysis
@@ -53,6 +54,7 @@ __all__ = [
     "Amounts",
     "Conflict",
     "DamagedFile",
+    "Drift",
     "Enabled",
     "Estimate",
     "Explanation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -121,15 +122,31 @@ def index(
 @app.command()
 def status(
     table: TablePath,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="LOG", help="Today's queries: how far have they moved from those it was laid out for?"),
+    ] = None,
+    dialect: Dialect = None,
     index_dir: IndexDir = None,
     tables: TablePaths = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
     json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Show how much of a table is indexed, what each column has, what that takes and what it is good for."""
-    path = pairs("--table", tables).get(table, table)
-    with plain_messages(verbose):
-        state = sidestep.status(None, path, index_dir=index_dir)
+    named = pairs("--table", tables)
+    path = named.get(table, table)
+    with ExitStack() as until_done:
+        options: dict[str, Any] = {}
+        spark = None
+        if log is None:
+            until_done.enter_context(plain_messages(verbose))
+        else:
+            spark = until_done.enter_context(session_for(master, conf, verbose))
+            name = table if table in named else None
+            options = {"log": log, "name": name, "tables": others(named, table), "dialect": dialect}
+        state = sidestep.status(spark, path, index_dir=index_dir, **options)
         if json:
             print_json(status_data(state))
         else:

@@ -184,6 +184,7 @@ def status_data(status: Any) -> dict[str, Any]:
             "outgrown": found.outgrown,
         }
     plain = {name: getattr(status, name) for name in names}
+    plain["drift"] = None if status.drift is None else status.drift.to_dict()
     return {**plain, "complete": status.complete, "advice": status.advice, "columns": columns}
 
 
@@ -216,6 +217,8 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
         facts.add_row("stale", Text(f"{entries} of files that changed or are gone: harmless"))
     for problem in status.problems:
         facts.add_row("problem", Text(problem, "red"))
+    if status.drift is not None:
+        facts.add_row("queries", Text(str(status.drift), "yellow" if status.drift.worthwhile else "green"))
     if status.advice:
         facts.add_row("advice", Text(status.advice, "yellow"))
     out.print(facts)

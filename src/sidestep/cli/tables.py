@@ -229,6 +229,11 @@ def optimize(
     features: Annotated[
         str | None, typer.Option(metavar="FILE", help="Lay out for these features from now on; old units follow.")
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="LOG", help="Today's queries: lay out anew the units for which that is worth it."),
+    ] = None,
+    dialect: Dialect = None,
     by: By = None,
     where: Annotated[str | None, typer.Option(help="Only files that may hold rows with this condition.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Organize new rows however few they are.")] = False,
@@ -247,6 +252,10 @@ def optimize(
             spark,
             named.get(table, table),
             features=features,
+            log=log,
+            name=table if table in named else None,
+            tables=others(named, table),
+            dialect=dialect,
             by=by,
             where=where,
             all=every,

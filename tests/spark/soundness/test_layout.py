@@ -12,6 +12,7 @@ import shutil
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
@@ -141,7 +142,11 @@ def test_no_row_is_lost_whatever_the_family(spark, tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SidestepWarning)
             try:
-                options = {"name": "t", "family": family, "min_size": data.draw(st.integers(1, 6), label="min_size")}
+                options: dict[str, Any] = {
+                    "name": "t",
+                    "family": family,
+                    "min_size": data.draw(st.integers(1, 6), label="min_size"),
+                }
                 sidestep.load(spark, str(table.root), str(target), log=log, **options)
             except SidestepError as problem:
                 assume("cannot hold" not in str(problem) and "says nothing" not in str(problem))

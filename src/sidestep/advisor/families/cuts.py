@@ -33,7 +33,7 @@ def cuts(material: Material) -> Iterator[Plan]:
 def _cut(needs: str, urgent: float, material: Material) -> Arrangement | None:
     tree = grow(material.sample, _NEEDS[needs](material), material.satisfied, leaf_rows(material), urgent)
     detail = f"by {needs}" + (", small parts first" if urgent < 1 else "")
-    return None if tree.tree is None else Arrangement("cuts", detail, tree=tree)
+    return None if tree.tree is None else Arrangement("cuts", detail, tree=tree, order=_order(material))
 
 
 def cuts_and_features(material: Material) -> Iterator[Plan]:
@@ -45,9 +45,13 @@ def cuts_and_features(material: Material) -> Iterator[Plan]:
 
 def _cut_and_group(blocks: int, material: Material) -> Arrangement | None:
     tree = grow(material.sample, material.needs, material.satisfied, blocks * material.block)
-    order = tuple(name for name in material.columns if name in material.needs.ranges)[:1]
     detail = f"{material.demands.features} features in each of {tree.leaves} parts"
-    return None if tree.tree is None else Arrangement("cuts and features", detail, tree=tree, order=order)
+    return None if tree.tree is None else Arrangement("cuts and features", detail, tree=tree, order=_order(material))
+
+
+def _order(material: Material) -> tuple[str, ...]:
+    """The column along which leaves of several blocks are cut: that which most queries ask for ranges of."""
+    return tuple(name for name in material.columns if name in material.needs.ranges)[:1]
 
 
 def _moved(material: Material) -> Needs:

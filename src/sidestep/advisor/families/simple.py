@@ -41,9 +41,14 @@ def _interleave(names: tuple[str, ...], material: Material) -> Arrangement:
 
 
 def leaf_rows(material: Material) -> int:
-    """The least rows of a leaf that is to become a block: their mean is then near the least size of a block."""
-    return max(1, round(material.block / LEAVES_PER_BLOCK))
+    """The least rows of a leaf that is to become a block: their mean is then near the least size of a block.
+
+    Of fewer rows little is known, and a tree of thousands of leaves takes long to grow: then a leaf is several blocks.
+    """
+    fewest = max(FEWEST_ROWS, len(material.sample) // MOST_LEAVES)
+    return max(fewest, round(material.block / LEAVES_PER_BLOCK))
 
 
 LEAVES_PER_BLOCK = 1.3
 """Leaves have from once to twice their least size, blocks by features hardly more than theirs."""
+FEWEST_ROWS, MOST_LEAVES = 8, 1_500

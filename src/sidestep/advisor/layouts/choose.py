@@ -79,6 +79,8 @@ class Trial:
     files: float
     seconds: float
     """What reading costs by the model, for one query."""
+    by_part: Shares
+    """What is read of each part of the table, as a share of all rows; the parts are told when a layout is chosen."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +171,14 @@ def choose_from_study(
     order: Sequence[str] | None = None,
     family: str | None = None,
     judges: Judges | None = None,
+    parts: RowNumbers | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenLayout:
     """The layout that suits a study's queries best.
 
     Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, the last
-    ones of the log if none are given; ``tell`` is told what is being tried.
+    ones of the log if none are given. ``parts`` has the part of the table that each row of the sample is in, if what is
+    read is to be told for each; ``tell`` is told what is being tried.
     """
     if family is not None and family not in FAMILIES:
         raise SidestepError(f"There is no family of layouts called {family!r}: there are {', '.join(FAMILIES)}.")
@@ -187,7 +191,7 @@ def choose_from_study(
     number = max(1, len(picked)) if num_features is None else num_features
     making, judging = _parts(study.drawn.sample)
     material = _material(study, past, picked, making, trial=True)
-    bench = _Bench(study, material, picked, held, judging)
+    bench = _Bench(study, material, picked, held, judging, parts)
     asked_for = order is not None or study.given_by
     trials: dict[str, Trial] = {}
     plans: dict[str, Plan] = {}
@@ -301,12 +305,20 @@ class _Bench:
     """Judges arrangements by queries, on rows that they were not made from."""
 
     def __init__(
-        self, study: Study, material: Material, picked: Sequence[int], judges: Judges, rows: RowNumbers
+        self,
+        study: Study,
+        material: Material,
+        picked: Sequence[int],
+        judges: Judges,
+        rows: RowNumbers,
+        parts: RowNumbers | None,
     ) -> None:
         self.study, self.material, self.judges = study, material, judges
         self.sample = study.drawn.sample.take(rows)
         self.words = pack(_rows_of(study, picked, rows))
         self.came_in = _came_in(study.drawn.file[rows])
+        self.part = np.zeros(len(rows), np.int64) if parts is None else parts[rows]
+        self.parts = 1 if parts is None else int(parts.max(initial=0)) + 1
         self.width = widths_of(study, judges)
 
     def trial(self, arrangement: Arrangement | None) -> Trial | None:
@@ -321,7 +333,8 @@ class _Bench:
             blocks = arrangement.blocks(sample, self.words, material.demands, material.block)
         catalog = catalog_of(sample, blocks, material.features if words is not None else (), words)
         kept = np.array([kept_blocks(catalog, formula) for formula in self.judges.formulas], np.bool_)
-        read = reading(blocks, self._files(arrangement, blocks), kept.reshape(len(self.judges.formulas), len(blocks)))
+        kept = kept.reshape(len(self.judges.formulas), len(blocks))
+        read = reading(blocks, self._files(arrangement, blocks), kept)
         return Trial(
             arrangement.family,
             arrangement.detail,
@@ -329,6 +342,7 @@ class _Bench:
             float(np.average(read.rows, weights=self.judges.weights * self.width)) if len(read.rows) else 0.0,
             self._mean(read.files / max(1, read.total_files)),
             self._mean(read.seconds(sample.rows, self.width)),
+            self._by_part(blocks, kept),
         )
 
     def _files(self, arrangement: Arrangement, blocks: Blocks) -> RowNumbers:
@@ -342,6 +356,12 @@ class _Bench:
             mine = np.flatnonzero(unit == each)
             number[mine] = number.max(initial=0) + 1 + files_by_size(blocks.sizes[mine], file_rows)
         return np.unique(number, return_inverse=True)[1].ravel().astype(np.int64)
+
+    def _by_part(self, blocks: Blocks, kept: Bits) -> Shares:
+        weights = self.judges.weights
+        often = weights @ kept / max(1.0, float(weights.sum()))
+        read = np.repeat(often, blocks.sizes)
+        return np.bincount(self.part[blocks.order], read, self.parts) / max(1, len(self.sample))
 
     def _mean(self, values: Shares) -> float:
         return float(np.average(values, weights=self.judges.weights)) if len(values) else 0.0

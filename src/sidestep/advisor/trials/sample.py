@@ -90,6 +90,8 @@ class DrawnSample:
     """By position among the items asked for; those that mean something else in this session are not here."""
     file: RowNumbers
     """The file that each row is in, numbered from 0; all 0 where that is not known."""
+    files: tuple[str, ...]
+    """The addresses of these files."""
     widths: Mapping[str, float]
     """The mean number of bytes of each of the table's columns, in memory."""
 

@@ -88,10 +88,12 @@ def draw(
     for number, name in enumerate(checked.words):
         vectors[:, number] = table[name].to_numpy().view(np.uint64)
     bits = unpack(vectors, len(used))
+    paths, file = ranks(table[FILE_PATH])
     return DrawnSample(
         sample,
         {item: np.ascontiguousarray(bits[:, at]) for at, item in enumerate(used)},
-        ranks(table[FILE_PATH])[1].clip(0),
+        file.clip(0),
+        tuple(paths.to_pylist()),
         _widths(rows),
     )
 

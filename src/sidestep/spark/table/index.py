@@ -19,7 +19,9 @@ from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
-from sidestep.spark.jvm.sessions import leaves_session_active, same_interpreter
+from sidestep.spark.advise.drift import measure_drift
+from sidestep.spark.advise.source import read_source
+from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session, same_interpreter
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
@@ -29,6 +31,7 @@ from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summa
 from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.index.table_index import TableIndex, open_index
+from sidestep.store.sidecars.layout import LayoutSpec, load_layout
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
@@ -189,13 +192,34 @@ def index_snapshot(
 
 
 def status(
-    spark: SparkSession | None, table: str | os.PathLike[str], *, index_dir: str | os.PathLike[str] | None = None
+    spark: SparkSession | None,
+    table: str | os.PathLike[str],
+    *,
+    log: LogSource | None = None,
+    name: str | None = None,
+    tables: Mapping[str, Table] | None = None,
+    dialect: str | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
 ) -> IndexStatus:
     """What of the table at a path (or of a name in the catalog) is indexed, and how big its index is.
 
-    A path needs no Spark: ``spark`` may be None then.
+    With a ``log`` of today's queries, in which the table is called ``name``, also how far they have moved from those
+    that it was laid out for, and what laying it out anew would save (``drift``); ``tables`` has the paths of others
+    that the log names, and ``dialect`` is its SQL, if that is not Spark's. Without a log, a path needs no Spark:
+    ``spark`` may be None then.
     """
-    return table_status(table if spark is None else resolve(spark, table), index_dir)
+    if log is None:
+        return table_status(table if spark is None else resolve(spark, table), index_dir)
+    if spark is None:
+        raise SidestepError("A log is read by Spark: give a session as well.")
+    path = resolve(spark, table)
+    found = table_status(path, index_dir)
+    quiet = quiet_session(spark)
+    called = name or name_of(table, locate(path))
+    source, index = read_source(quiet, path, called), open_index(path, index_dir)
+    workload = read_workload(quiet, log, {**(tables or {}), called: source.schema}, dialect)
+    drift, _ = measure_drift(workload, source, index, load_layout(index.folder) or LayoutSpec())
+    return replace(found, drift=drift)
 
 
 def column_types(

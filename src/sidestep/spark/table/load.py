@@ -13,7 +13,6 @@ from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.predicate import DataType
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
@@ -23,6 +22,7 @@ from sidestep.spark.organize.featurize import CheckedFeatures, check_features, n
 from sidestep.spark.organize.organize import unit_expression
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, resolve
+from sidestep.spark.table.chosen import id_of, spec_of, with_value_sets
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
@@ -37,7 +37,6 @@ from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.snapshots.folder import is_hidden
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
-from sidestep.synopsis.value_set import VALUES
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
@@ -129,7 +128,8 @@ def load(
             with watch.stage("synopses"):
                 choice = _choose_synopses(origin, before, synopses, size, usage, spec.min_size)
                 if chosen is not None:
-                    choice = _with_value_sets(choice, chosen, synopses, origin.types)
+                    named = () if synopses is None else parse_recipes(synopses, origin.types)
+                    choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen, named))
         making = rebuilt_synopses(
             origin.snapshot,
             before,
@@ -192,16 +192,6 @@ def _choose_synopses(
     )
 
 
-def _with_value_sets(
-    choice: RecipeChoice, chosen: ChosenLayout, synopses: RecipeText | None, types: Mapping[str, DataType]
-) -> RecipeChoice:
-    """The recipes with sets of values for the columns of few that queries filter: the layout tells those apart."""
-    named = () if synopses is None else parse_recipes(synopses, dict(types))
-    listed = [name for name in chosen.layout.few_valued if name not in named and name in choice.recipes]
-    recipes = {name: choice.recipes[name].with_size(VALUES, VALUES.sizes.usual) for name in listed}
-    return replace(choice, recipes={**choice.recipes, **recipes})
-
-
 def _choose_spec(
     spark: SparkSession,
     source: Source,
@@ -235,7 +225,7 @@ def _choose_spec(
     if features is None:
         return no_features(source.name), spec, None
     checked = check_features(spark, features, source.schema)
-    return checked, replace(spec, features=_id_of(checked)), None
+    return checked, replace(spec, features=id_of(checked)), None
 
 
 def _choose_by_log(
@@ -257,27 +247,8 @@ def _choose_by_log(
         partition_columns=source.partition_columns,
         tell=watch.tell,
     )
-    choice = chosen.layout
-    checked = check_features(spark, choice.features, source.schema)
-    place = {feature: number for number, feature in enumerate(choice.features.features)}
-    left = [place[feature] for feature in checked.features.features]
-    tree = None if choice.tree is None else choice.tree.renumber({old: new for new, old in enumerate(left)})
-    spec = replace(
-        spec,
-        by=choice.by,
-        order=choice.order,
-        buckets=choice.buckets,
-        features=_id_of(checked),
-        demands=choice.demands.restrict(left).demands,
-        demands_of=checked.features.id,
-        tree=tree,
-        tree_units=choice.tree_units if tree == choice.tree else (0,),
-    )
-    return checked, spec, chosen
-
-
-def _id_of(checked: CheckedFeatures) -> str | None:
-    return checked.features.id if len(checked.features) else None
+    checked = check_features(spark, chosen.layout.features, source.schema)
+    return checked, spec_of(chosen, checked, spec), chosen
 
 
 def _choose_features(request: LayoutRequest, folder: Location, before: LayoutSpec) -> FeatureSet | None:

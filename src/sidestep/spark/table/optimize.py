@@ -17,7 +17,7 @@ features and the like are noted in the layout first, so that what is appended me
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,18 +26,27 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from sidestep.advisor.layouts.choose import ChosenLayout
+from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.advise.drift import UNORGANIZED, measure_drift
+from sidestep.spark.advise.source import read_source
 from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
+from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.statements import Table
 from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
-from sidestep.spark.relation import every_row, without_block_ids
+from sidestep.spark.relation import every_row, name_of, without_block_ids
+from sidestep.spark.table.chosen import spec_of, with_value_sets
 from sidestep.spark.table.matching import check_condition, files_that_may_match
 from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries
-from sidestep.store.sidecars.layout import load_layout, save_features, save_layout
-from sidestep.synopsis.recipe import RecipeText
+from sidestep.store.index.table_index import open_index
+from sidestep.store.sidecars.layout import LayoutSpec, load_layout, save_features, save_layout
+from sidestep.store.upkeep.drift import Drift
+from sidestep.synopsis.recipe import Recipe, RecipeText, parse_recipes, recipe_text
 from sidestep.workload.features.feature_set import FeatureSet
 
 ENOUGH_BLOCKS = 4
@@ -64,6 +73,8 @@ class OptimizeReport:
     """Files of no unit whose rows are still too few."""
     waiting_rows: int
     stages: tuple[Stage, ...]
+    drift: Drift | None = None
+    """How far the queries of a log have moved, if one was given."""
 
     @property
     def seconds(self) -> float:
@@ -71,7 +82,11 @@ class OptimizeReport:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return asdict(self) | {"stages": stage_seconds(self.stages), "seconds": round(self.seconds, 3)}
+        return asdict(self) | {
+            "stages": stage_seconds(self.stages),
+            "seconds": round(self.seconds, 3),
+            "drift": None if self.drift is None else self.drift.to_dict(),
+        }
 
     def __str__(self) -> str:
         text = (
@@ -84,7 +99,7 @@ class OptimizeReport:
                 f" {self.waiting_rows:,} rows in {self.waiting_files:,} files wait until enough of their units have "
                 "come; all=True organizes them now."
             )
-        return text
+        return text if self.drift is None else f"{text}\n{self.drift}"
 
 
 @leaves_session_active
@@ -93,6 +108,10 @@ def optimize(
     table: str | os.PathLike[str],
     *,
     features: FeatureSet | str | os.PathLike[str] | None = None,
+    log: LogSource | None = None,
+    name: str | None = None,
+    tables: Mapping[str, Table] | None = None,
+    dialect: str | None = None,
     by: str | None = None,
     where: str | None = None,
     all: bool = False,
@@ -104,6 +123,10 @@ def optimize(
     """Organize the rows that have come to a Delta table since it was loaded; with ``features``, also lay out its units
     for those.
 
+    With a ``log`` of today's queries, in which the table is called ``name``, it is looked at how far they have moved
+    from those that the layout was made for (the report's ``drift``), and the units that are worth it are laid out anew
+    for them; ``tables`` has the paths of others that the log names, and ``dialect`` is its SQL, if that is not Spark's.
+
     ``where`` limits it to files that may hold rows for which a condition is TRUE, such as one partition's; ``enough``
     is how many new rows of a unit are worth a layout. See this module for what is organized when. What is written gets
     the synopses that the table has, but for columns that ``synopses`` names: those get what it says.
@@ -111,7 +134,16 @@ def optimize(
     root = find_table(spark, table)
     quiet = quiet_session(spark)
     watch = Watch(spark.sparkContext, progress)
+    if log is not None and (features is not None or by is not None):
+        raise SidestepError("Give either a log to lay the table out for, or features and units, not both.")
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
+    drift, moved = None, None
+    if log is not None:
+        named = name or name_of(table, root)
+        moved = _look_at_drift(quiet, root, named, index_dir, log, tables, dialect, synopses, watch)
+        drift = moved.drift
+        if moved.units:
+            given, synopses = moved.chosen.layout.features, moved.synopses
     state = open_table(quiet, root, index_dir, features=given, synopses=synopses)
     anew = by is not None and by != state.spec.by
     spec = replace(state.spec, by=by, source="") if anew else state.spec
@@ -121,7 +153,9 @@ def optimize(
         (where,) = settle(quiet, [where], state.schema)
         check_condition(quiet, state, where)
     spec = replace(spec, features=state.features_id) if given is not None else spec
-    stored = replace(spec, by=state.spec.by)
+    if moved is not None and moved.units:
+        spec = spec_of(moved.chosen, state.checked, spec)
+    stored = replace(spec, by=state.spec.by if anew else spec.by)
     if given is not None and stored != load_layout(state.index.folder):
         if state.features_id is not None:
             save_features(state.index.folder, state.checked.features)
@@ -129,6 +163,8 @@ def optimize(
     state = replace(state, spec=spec)
     chosen = state.snapshot.files if where is None else files_that_may_match(quiet, state, where)
     todo = plan_batches(state, chosen, anew=anew)
+    if moved is not None:
+        todo = _only_units(state, chosen, moved.units, todo)
     waiting = 0
     if todo.unorganized and not all:
         with watch.stage("count new rows"):
@@ -155,7 +191,57 @@ def optimize(
         waiting_files=len(todo.waiting),
         waiting_rows=waiting,
         stages=watch.stages,
+        drift=drift,
     )
+
+
+@dataclass(frozen=True)
+class _Moved:
+    drift: Drift
+    chosen: ChosenLayout
+    units: tuple[str, ...]
+    """Those to lay out anew."""
+    synopses: RecipeText | None
+
+
+def _look_at_drift(
+    spark: SparkSession,
+    root: Location,
+    name: str,
+    index_dir: str | os.PathLike[str] | None,
+    log: LogSource,
+    tables: Mapping[str, Table] | None,
+    dialect: str | None,
+    synopses: RecipeText | None,
+    watch: Watch,
+) -> _Moved:
+    source, index = read_source(spark, root.uri, name), open_index(root, index_dir)
+    with watch.stage("analyze"):
+        workload = read_workload(spark, log, {**(tables or {}), name: source.schema}, dialect)
+    spec = load_layout(index.folder) or LayoutSpec()
+    with watch.stage("choose"):
+        drift, chosen = measure_drift(workload, source, index, spec, watch.tell)
+    kept = {column: index.recipes.get(column, Recipe()) for column in source.types}
+    named = {} if synopses is None else parse_recipes(synopses, source.types)
+    recipes = with_value_sets({**kept, **named}, chosen, named)
+    changed = {
+        column: recipe_text(recipe)
+        for column, recipe in recipes.items()
+        if recipe != kept[column] and not recipe.groups
+    }
+    return _Moved(drift, chosen, drift.worthwhile, changed or None)
+
+
+def _only_units(state: TableState, files: Sequence[DataFile], units: Collection[str], todo: Todo) -> Todo:
+    """What there is to do when some units are laid out anew: those, and no others that have other features."""
+    index = state.index
+    of_file = zip(files, index.positions(files).tolist(), strict=True)
+    mine = [file for file, position in of_file if position >= 0 and index.units[position] in units]
+    if not units:
+        return replace(todo, units=())
+    unorganized = todo.unorganized if UNORGANIZED in units else ()
+    waiting = todo.unorganized if UNORGANIZED not in units else ()
+    return Todo((), tuple(_by_bytes([[*mine, *unorganized]])), waiting)
 
 
 @dataclass(frozen=True, slots=True)

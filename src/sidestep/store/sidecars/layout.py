@@ -50,6 +50,10 @@ class LayoutSpec:
     """How rows are told apart before their features group them; where it tests features, those of ``demands_of``."""
     tree_units: tuple[int, ...] = (0,)
     """Without ``by``, a tree's leaves are the units: each begins with one of these."""
+    family: str | None = None
+    """The family that it is of, where it was chosen by a log."""
+    expected: float | None = None
+    """The share of rows that later queries were to read."""
     source: str = field(default="", compare=False)
     """The file that it was read from, for errors; empty where it was made here."""
 

@@ -16,6 +16,7 @@ from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
+from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.false_positives import KeptShare, kept_shares, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
@@ -107,6 +108,8 @@ class IndexStatus:
     """Index files of an older format, without digests by which damage is told."""
     notes: tuple[str, ...] = ()
     """What is to be said of synopses that were just chosen."""
+    drift: Drift | None = None
+    """How far the queries of a log have moved from those that the table was laid out for, if one was given."""
 
     @property
     def unorganized_files(self) -> int:

@@ -1,0 +1,75 @@
+"""How far today's queries have moved from those that a table was laid out for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+LEAST_GAIN = 0.1
+"""What would be read less by at least this share is worth a rewrite."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDrift:
+    """What queries read of one unit now, and what they would of it laid out anew; as shares of the table's rows."""
+
+    unit: str
+    rows: float
+    """How large it is."""
+    now: float
+    anew: float
+
+    @property
+    def worthwhile(self) -> bool:
+        return self.now - self.anew >= LEAST_GAIN * self.now > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What the queries of a log read of a table as it is laid out, and what they would under a layout made for them."""
+
+    queries: int
+    judged_by: str
+    """Which of the queries these are, in words."""
+    family: str
+    """The family of the layout that would serve them best."""
+    expected: float | None
+    """The share of rows that queries were to read when the table was laid out; None if no log was given then."""
+    now: float
+    """The share that these queries read."""
+    anew: float
+    """The share that they would read if all of the table were laid out anew."""
+    units: tuple[UnitDrift, ...]
+
+    @property
+    def worthwhile(self) -> tuple[str, ...]:
+        """The units that are worth a rewrite: of those the ones that save most, until nine tenths are saved."""
+        if self.now - self.anew < LEAST_GAIN * self.now:
+            return ()
+        gaining = sorted((one for one in self.units if one.worthwhile), key=lambda one: one.anew - one.now)
+        total = sum(one.now - one.anew for one in gaining)
+        chosen, saved = [], 0.0
+        for one in gaining:
+            if saved >= ENOUGH * total:
+                break
+            chosen.append(one.unit)
+            saved += one.now - one.anew
+        return tuple(chosen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self) | {"worthwhile": list(self.worthwhile)}
+
+    def __str__(self) -> str:
+        was = "" if self.expected is None else f", {self.expected:.1%} were expected when it was laid out"
+        text = f"{self.queries:,} queries ({self.judged_by}) read {self.now:.1%} of the rows{was}."
+        if not (chosen := self.worthwhile):
+            return f"{text} Another layout would hardly serve them better ({self.family}: {self.anew:.1%})."
+        share = sum(one.rows for one in self.units if one.unit in chosen)
+        return (
+            f"{text} Laid out anew by {self.family} they would read {self.anew:.1%}; {len(chosen):,} of "
+            f"{len(self.units):,} units, {share:.0%} of the rows, are worth it."
+        )
+
+
+ENOUGH = 0.9
