@@ -47,7 +47,7 @@ ASKED = {
     "mode LIKE '%I%' AND mode NOT LIKE 'A%'": 2,
     "mode <> 'AIR' AND mode < 'TRUCK'": 2,
     "size = 500": 1,
-    "size > 1100 AND size < 1500": 4,
+    "size > 1100 AND size < 1500": 3,
     "size IN (700, 800)": 2,
 }
 
