@@ -18,7 +18,7 @@ from sidestep.predicate.build import column, compare, is_like, is_not_null, is_n
 from sidestep.predicate.formula import Matches, Null, Within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import parse
-from sidestep.predicate.nodes import Match, MatchKind, Not, Or, Predicate
+from sidestep.predicate.nodes import And, Match, MatchKind, Not, Or, Predicate
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import DOUBLE, INTEGER, LONG, STRING, DataType, Value, decimal_type
@@ -74,6 +74,46 @@ def test_patterns_are_tried_on_every_value(predicate: Predicate, turn: Any):
     kept = kept_blocks(catalog, normalize(predicate))
     wanted = [any(evaluate(predicate, row) is True for row in block) for block in blocks]
     assert kept.tolist() == wanted, "with the zone map for NULLs, nothing is left open"
+
+
+def test_conditions_on_one_column_are_held_against_each_value():
+    """AIR has an I and TRUCK begins with no A, but no value does both; of two columns, each has its say."""
+    blocks: Blocks = [
+        [{"text": "AIR", "int": 1}, {"text": "TRUCK", "int": 5}],
+        [{"text": "RAIL", "int": 1}, {"text": "AIR", "int": 5}],
+        [{"text": "RAIL", "int": 3}, {"text": "AIR", "int": 5}],
+    ]
+    columns = {
+        name: sets_for(name, [[row[name] for row in block] for block in blocks]).columns[name]
+        for name in ("text", "int")
+    }
+    catalog = catalog_of(blocks, zone_maps_of(blocks, ["text", "int"]), ValueSets(columns))
+
+    def kept(*predicates: Predicate) -> list[bool]:
+        return [bool(keep) for keep in kept_blocks(catalog, normalize(And(predicates)))]
+
+    has_i, no_a = is_like(S, "%I%"), negation(is_like(S, "A%"))
+    assert kept(has_i) == kept(no_a) == [True, True, True]
+    assert kept(has_i, no_a) == [False, True, True]
+    assert kept(Or((has_i, compare(S, "=", "SHIP"))), no_a) == [False, True, True]
+    assert kept(Or((has_i, is_null(S))), no_a) == [True, True, True], "a NULL would have its own say"
+    assert kept(has_i, no_a, compare(A, ">", 1), compare(A, "<", 5)) == [False, False, True]
+
+
+@pytest.mark.parametrize("unknown", [(), (0,), (1,), (0, 1)])
+def test_conditions_on_columns_some_of_which_are_unknown(unknown: tuple[int, ...]):
+    """Of one block both columns are unknown, of another one of them."""
+    texts = [pa.array(["AIR", "TRUCK"]), None if 0 in unknown else pa.array(["AIR", "TRUCK"])]
+    more = [pa.array(["AIR", "TRUCK"]), None if 1 in unknown else pa.array(["RAIL"])]
+    columns = {"s": held(VALUES, STRING, texts, 4), "t": held(VALUES, STRING, more, 4)}
+    both = [
+        condition
+        for name in columns
+        for condition in (is_like(column(name, STRING), "%I%"), negation(is_like(column(name, STRING), "A%")))
+    ]
+    mask = kept_by(ValueSets(columns), normalize(And(tuple(both))))
+    assert mask is not None
+    assert mask.tolist() == [False, 0 in unknown]
 
 
 A = column("int", INTEGER)

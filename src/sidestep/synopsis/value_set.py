@@ -43,15 +43,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any as AnyType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidestep.predicate.formula import Formula, Matches
+from sidestep.predicate.formula import All, Any, Formula, Matches, Within, atoms, columns_in
 from sidestep.predicate.intervals import IntervalSet
+from sidestep.predicate.nodes import Column
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.contract.answer import Answer, ByColumn
 from sidestep.synopsis.contract.block_ranges import BlockRanges, reduce_ranges
@@ -159,7 +160,7 @@ class BlockSets:
 
 
 class ValueSets(ByColumn[BlockSets]):
-    """The value sets of the columns that were loaded; they answer for patterns as well."""
+    """The value sets of the columns that were loaded; they answer for patterns, and for all conditions on a column."""
 
     name = "value set"
 
@@ -167,10 +168,56 @@ class ValueSets(ByColumn[BlockSets]):
         match formula:
             case Matches(column) if (held := self.of(column)) is not None:
                 return held.may_match(formula)
+            case All(children):
+                return self._satisfy_all(children)
         return super().can_satisfy(formula)
 
+    def _satisfy_all(self, children: Sequence[Formula]) -> Answer | None:
+        """Blocks that hold a value for which all conditions on a column are true, for each that has several.
 
-def _build(block: BlockValues, size: int) -> dict[str, Any]:
+        One by one, each condition may be true for another value.
+        """
+        by_column: dict[Column, list[Formula]] = {}
+        for child in children:
+            columns = columns_in(child)
+            if len(columns) == 1 and all(isinstance(atom, Within | Matches) for atom in atoms(child)):
+                by_column.setdefault(next(iter(columns)), []).append(child)
+        answer: Answer | None = None
+        for column, conditions in by_column.items():
+            held = self.of(column)
+            if held is not None and len(conditions) > 1:
+                own = Answer(held.holding(_satisfying(held.zones, All(tuple(conditions)))), held.unknown)
+                answer = own if answer is None else _both(answer, own)
+        return answer
+
+
+def _satisfying(values: ColumnZones, formula: Formula) -> Mask:
+    """Which values may satisfy a formula on their column, in which NULL plays no part."""
+    match formula:
+        case Within(_, ranges):
+            return values.may_be_within(ranges)
+        case Matches():
+            return may_match(values, formula)
+        case All(children) if children:
+            return np.asarray(np.logical_and.reduce([_satisfying(values, child) for child in children]))
+        case Any(children):
+            some = np.zeros(len(values.flags), dtype=np.bool_)
+            return np.asarray(np.logical_or.reduce([some, *(_satisfying(values, child) for child in children)]))
+    return np.ones(len(values.flags), dtype=np.bool_)
+
+
+def _both(one: Answer, other: Answer) -> Answer:
+    """What two answers say of a block together: ruled out is what either rules out."""
+    known = [answer.possible | _unknown(answer) for answer in (one, other)]
+    unknown = _unknown(one) & _unknown(other)
+    return Answer(known[0] & known[1] & ~unknown, if_any(unknown))
+
+
+def _unknown(answer: Answer) -> Mask:
+    return np.zeros_like(answer.possible) if answer.unknown is None else answer.unknown
+
+
+def _build(block: BlockValues, size: int) -> dict[str, AnyType]:
     """The set of a block of at most ``size`` values, unless they are long; see the module's text for its form."""
     if len(block.distinct) > size:  # as many values at least
         return {"distinct": NO_SET}
@@ -219,7 +266,7 @@ def value_sets(type: DataType, stored: Mapping[str, ArrowColumn]) -> BlockSets:
 def _values(coding: Coding, keys: Sequence[bytes]) -> tuple[ColumnZones, tuple[Coding, Codes]]:
     """Values, given as byte strings, as zone maps of one row each, and as codes."""
     type, nan = coding.type, None
-    bounds: list[Any]
+    bounds: list[AnyType]
     match coding.form:
         case Form.BYTES:
             prefix = common_prefix(keys)
