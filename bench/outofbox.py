@@ -1,10 +1,10 @@
 """What load makes of data that no choice here was made by, against a sort, a Z-order and a Qd-tree, on later queries.
 
-Five kinds of table with a log each, made from a seed: a star with its joins made, an event log, dashboards on flights, a
-survey of the sky, and a table of eighty columns. sidestep is given the table and the first part of the log, and nothing
-else; what followed in the log is then run and counted. The simple arrangements are judged in numpy, in as many blocks
-and files as sidestep made, by code that shares nothing with it: a block is read unless its least and greatest values
-prove that no row matches. The Qd-tree's blocks know sets of values besides, and where its cuts are true.
+Five kinds of table with a log each, made from a seed: a star with its joins made, an event log, dashboards on flights,
+a survey of the sky, and a table of eighty columns. sidestep is given the table and the first part of the log, and
+nothing else; what followed in the log is then run and counted. The simple arrangements are judged in numpy, in as many
+blocks and files as sidestep made, by code that shares nothing with it: a block is read unless its least and greatest
+values prove that no row matches. The Qd-tree's blocks know sets of values besides, and where its cuts are true.
 """
 
 from __future__ import annotations

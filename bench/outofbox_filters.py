@@ -8,8 +8,9 @@ of a filter into places among the sorted values of its term, after which all typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -195,9 +196,9 @@ def atoms(bound: Bound) -> Iterator[Atom]:
 def matching_rows(bound: Bound, codes: Mapping[str, npt.NDArray[np.int32]]) -> Bools:
     """For each row whether the filter is true of it; NULL, which has a code below all, is in no range and no list."""
     if isinstance(bound, BoundAnd):
-        return np.logical_and.reduce([matching_rows(part, codes) for part in bound.parts])
+        return reduce(np.logical_and, (matching_rows(part, codes) for part in bound.parts))
     if isinstance(bound, BoundOr):
-        return np.logical_or.reduce([matching_rows(part, codes) for part in bound.parts])
+        return reduce(np.logical_or, (matching_rows(part, codes) for part in bound.parts))
     held = codes[bound.term]
     if isinstance(bound, BoundRange):
         return (held >= bound.low) & (held <= bound.high)
@@ -207,6 +208,11 @@ def matching_rows(bound: Bound, codes: Mapping[str, npt.NDArray[np.int32]]) -> B
 def codes_of(atom: Atom) -> frozenset[int]:
     """The codes that a comparison allows; for terms of few values."""
     return frozenset(range(atom.low, atom.high + 1)) if isinstance(atom, BoundRange) else frozenset(atom.codes)
+
+
+def hold_any(present: Bools, codes: Iterable[int]) -> Bools:
+    """The blocks, of which it is given which codes each holds, that hold one of these."""
+    return np.asarray(present[:, sorted(codes)].any(axis=1), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,16 +233,14 @@ class Blocks:
     def may_match(self, bound: Bound) -> Bools:
         """For each block False if what is known of it proves that no row satisfies the filter."""
         if isinstance(bound, BoundAnd):
-            return np.logical_and.reduce([self.may_match(part) for part in bound.parts])
+            return reduce(np.logical_and, map(self.may_match, bound.parts))
         if isinstance(bound, BoundOr):
-            return np.logical_or.reduce([self.may_match(part) for part in bound.parts])
+            return reduce(np.logical_or, map(self.may_match, bound.parts))
         kept = np.ones(len(self.rows), np.bool_)
         if bound.term in self.low:
             kept &= _overlap(bound, self.low[bound.term], self.high[bound.term])
         if bound.term in self.present:
-            sets = self.present[bound.term]
-            chosen = slice(bound.low, bound.high + 1) if isinstance(bound, BoundRange) else list(bound.codes)
-            kept &= sets[:, chosen].any(axis=1)
+            kept &= hold_any(self.present[bound.term], codes_of(bound))
         if bound.term in self.cuts:
             allowed = codes_of(bound)
             for cut, holding in self.cuts[bound.term]:

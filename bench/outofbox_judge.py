@@ -25,6 +25,7 @@ from bench.outofbox_filters import (
     Terms,
     atoms,
     codes_of,
+    hold_any,
     is_plain,
 )
 
@@ -83,7 +84,7 @@ def describe(
     sets: bool = False,
     cuts: Sequence[Atom] = (),
 ) -> Blocks:
-    """What the blocks of an arrangement hold: bounds of columns; if so wanted sets of values; and where cuts are true."""
+    """What the blocks of an arrangement hold: bounds of columns; sets of values, if wanted; where cuts are true."""
     low, high, present = {}, {}, {}
     holding: dict[str, list[tuple[frozenset[int], Bools]]] = {}
     for term in terms:
@@ -99,7 +100,7 @@ def describe(
             present[term] = held
         if held is not None and not is_plain(term):
             allowed = {codes_of(cut) for cut in cuts if cut.term == term}
-            holding[term] = [(one, held[:, sorted(one)].any(axis=1)) for one in allowed]
+            holding[term] = [(one, hold_any(held, one)) for one in allowed]
     return Blocks(arrangement.sizes, low, high, present, holding)
 
 

@@ -2,10 +2,10 @@
 
 Cuts are the comparisons of the queries to learn from: each bound of a range, each list of values, and as the paper's
 *advanced cuts* whole comparisons of functions of a column, or of two columns. A leaf is parted by the cut after which
-these queries skip most rows, both sides having at least ``min_size``; the leaf where that saves most comes first. What a
-side is known to hold is what a block of it will be known to hold: bounds of all columns, sets of values of those that
-have few, and for advanced cuts whether they are true of any row. The tree is grown on a sample. Leaves that no cut parts
-are cut evenly, as their rows arrived, until there are as many blocks as the arrangement it is compared with has.
+these queries skip most rows, both sides having at least ``min_size``; the leaf where that saves most comes first. What
+a side is known to hold is what a block of it will be known to hold: bounds of all columns, sets of values of those that
+have few, and for advanced cuts whether they are true of any row. The tree is grown on a sample. Leaves that no cut
+parts are cut evenly, as their rows arrived, until there are as many blocks as in the layout it is compared with.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bench.outofbox_filters import (
     Ints,
     atoms,
     codes_of,
+    hold_any,
     is_plain,
     matching_rows,
 )
@@ -128,7 +129,7 @@ class _Grower:
                     present[term] = held
                 else:
                     allowed = {codes_of(cut) for cut in self.advanced if cut.term == term}
-                    cuts[term] = [(one, held[:, sorted(one)].any(axis=1)) for one in allowed]
+                    cuts[term] = [(one, hold_any(held, one)) for one in allowed]
             else:
                 low[term], high[term] = _bounds(codes, truth, values)
         return Blocks(np.concatenate([size, len(rows) - size]), low, high, present, cuts)

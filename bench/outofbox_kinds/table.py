@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Table:
         folder.mkdir(parents=True)
         rows = self.to_arrow()
         edges = np.linspace(0, self.rows, FILES + 1).astype(int)
-        for number, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+        for number, (start, end) in enumerate(pairwise(edges)):
             pq.write_table(rows.slice(start, end - start), folder / f"part-{number:05}.parquet")
 
 
@@ -126,8 +127,8 @@ def zipf_shares(values: int, exponent: float) -> npt.NDArray[np.float64]:
     >>> zipf_shares(2, 1.0).round(3).tolist()
     [0.667, 0.333]
     """
-    shares = 1.0 / np.arange(1, values + 1) ** exponent
-    return shares / shares.sum()
+    shares = np.arange(1, values + 1, dtype=np.float64) ** -exponent
+    return np.asarray(shares / shares.sum(), np.float64)
 
 
 def zipf(rng: np.random.Generator, values: int, exponent: float, size: int) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""A wide table: eighty columns of mixed types, five of which get most of the filters and most others one now and then."""
+"""A wide table: eighty columns of mixed types, of which five get most of the filters, and most others few."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _templates(table: Table, rng: np.random.Generator) -> dict[str, Template]:
         """A filter as it is usual for the type of the column: a window, a value or two, a range at one end, a key."""
         values = table.coded(name).values
         if name.startswith("day"):
-            start = FIRST_DAY + int(rng.integers(0, DAYS - 30))
-            return Range(name, start, start + int(rng.choice([7, 30, 90])), below=True)
+            first = FIRST_DAY + int(rng.integers(0, DAYS - 30))
+            return Range(name, first, first + int(rng.choice([7, 30, 90])), below=True)
         if name.startswith("d"):
             quantile = float(rng.choice([0.9, 0.95, 0.99]))
             return Range(name, low=round(float(values[int(quantile * (len(values) - 1))]), 1), above=True)
