@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,7 @@ from bench.outofbox_judge import (
     z_ordered,
 )
 from bench.outofbox_kinds import KINDS, Kind, make_kind
-from bench.outofbox_product import Laid, Run, lay_out, run_queries, session_for, time_queries
+from bench.outofbox_product import Laid, Run, laid_out, run_queries, session_for, time_queries
 from bench.outofbox_qdtree import arrange, grow
 from bench.session import spark_session
 from bench.tpch import DATA
@@ -134,15 +132,9 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     kind = make_kind(name, args.rows, args.queries, args.seed)
     judge = Judge(kind)
     spark = spark_session(args.memory)
-    args.data.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="outofbox-", dir=args.data))
-    try:
-        with session_for(spark):
-            laid = lay_out(spark, kind, folder, args.min_size)
-            ran = run_queries(spark, laid, kind.later, judge.matching)
-            seconds = time_queries(spark, laid, kind.later, args.runs) if args.runs else {}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with session_for(spark), laid_out(spark, kind, args.min_size, args.data) as laid:
+        ran = run_queries(spark, laid, kind.later, judge.matching)
+        seconds = time_queries(spark, laid, kind.later, args.runs) if args.runs else {}
     report = laid.report
     read, blocks, columns = judge.arrangements(report.blocks, report.files, report.spec.min_size)
     read["sidestep"] = Reads(tuple(one.rows for one in ran), tuple(one.files for one in ran))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -85,8 +87,20 @@ class Laid:
     arrived: str
 
 
-def lay_out(spark: SparkSession, kind: Kind, folder: Path, min_size: int | None) -> Laid:
-    """Write the table and its log, and have sidestep lay it out, as a user would who says no more than that."""
+@contextmanager
+def laid_out(spark: SparkSession, kind: Kind, min_size: int | None, data: Path) -> Iterator[Laid]:
+    """The table and its log, written and laid out by sidestep as for a user who says no more; gone afterwards."""
+    data.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="outofbox-", dir=data))
+    try:
+        yield _lay_out(spark, kind, folder, min_size)
+    finally:
+        for view in (f"{kind.name}_laid", f"{kind.name}_arrived"):
+            spark.catalog.dropTempView(view)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lay_out(spark: SparkSession, kind: Kind, folder: Path, min_size: int | None) -> Laid:
     source, target, log = folder / kind.name, folder / f"{kind.name}_laid", folder / f"{kind.name}.jsonl"
     kind.table.write(source)
     kind.write_log(log)

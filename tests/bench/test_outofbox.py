@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ from bench.outofbox_judge import (
 )
 from bench.outofbox_kinds import KINDS, Kind, make_kind
 from bench.outofbox_kinds.table import Table, texts
+from bench.outofbox_product import StageCpu
 from bench.outofbox_qdtree import Branch, Leaf, arrange, cuts_of, grow
+from sidestep import Step
 
 MOMENTS = np.array(["2024-03-02T23:10", "2024-03-03T04:59", "2024-12-31T12:00", "2023-01-01T00:00"], "datetime64[us]")
 """A Saturday, a Sunday, a Tuesday and a Sunday."""
@@ -252,6 +255,18 @@ def test_the_worst_kind_is_what_counts():
     assert summed["ratio_to_best_simple"] == {"one": 0.25, "other": 1.5}
     assert summed["worst_ratio_to_best_simple"] == 1.5
     assert summed["ratio_to_qdtree"] == {"one": 0.5, "other": 3.0}
+
+
+def test_processor_time_goes_to_the_stage_that_runs():
+    cpu = StageCpu()
+    for stage in ("analyze", "write"):
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+        cpu(Step(stage, 0, 0, 0.0))
+    if cpu.choose_share is not None:
+        assert 0.1 < cpu.choose_share < 0.9
+        assert cpu.seconds.keys() == {"analyze", "write"}
 
 
 def test_texts_are_coded_in_their_order():
