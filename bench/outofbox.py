@@ -156,13 +156,15 @@ def _percent(counts: Sequence[int], of: int) -> float:
 
 def _load_figures(laid: Laid, ran: Sequence[Run], kind: Kind) -> dict[str, Any]:
     report, share = laid.report, laid.choose_cpu_share
+    plain = report.to_dict()
     return {
         "by": report.spec.by,
         "order": list(report.spec.order),
         "features": list(report.features),
         "units": report.units,
         "bytes_ratio": round(report.bytes_after / max(1, report.bytes_before), 3),
-        "stages": report.to_dict()["stages"],
+        "synopses": plain["synopses"],
+        "stages": plain["stages"],
         "choose_cpu_share": None if share is None else round(share, 3),
         "spark_asis_rows_pct": _percent([one.arrived_rows for one in ran], kind.table.rows),
     }
