@@ -1,0 +1,29 @@
+"""Tables and logs of five kinds, made from a seed: what ``bench outofbox`` lays out and asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from bench.outofbox_kinds.dashboards import dashboards
+from bench.outofbox_kinds.events import events
+from bench.outofbox_kinds.sky import sky
+from bench.outofbox_kinds.star import star
+from bench.outofbox_kinds.table import Kind, Query, Table
+from bench.outofbox_kinds.wide import wide
+
+__all__ = ["KINDS", "Kind", "Query", "Table", "make_kind"]
+
+KINDS: Mapping[str, Callable[[int, int, np.random.Generator], Kind]] = {
+    "star": star,
+    "events": events,
+    "dashboards": dashboards,
+    "sky": sky,
+    "wide": wide,
+}
+
+
+def make_kind(name: str, rows: int, queries: int, seed: int) -> Kind:
+    """A kind by its name; each draws from a source of its own, so that leaving one out changes no other."""
+    return KINDS[name](rows, queries, np.random.default_rng([seed, list(KINDS).index(name)]))
