@@ -15,6 +15,8 @@ from sidestep.layout.demand import Demands
 MOST_ORDERS = 3
 LEAST_GAIN = 0.02
 """Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
+ORDER_ROWS = 10_000
+"""Rows by which an order is chosen."""
 MOST_FILTERS = 80
 """Filters that orders are judged by, those of most queries."""
 
@@ -48,7 +50,9 @@ def _choose_order(material: Material, orders: Sequence[tuple[str, ...]]) -> tupl
     much and for one that reads little. By the plain mean, those that read most anyway would decide alone, and a
     template of small queries could be made to read half as much again for nothing.
     """
-    sample, vectors, demands, block = material.sample, material.words, material.demands, material.block
+    few = np.arange(0, len(material.sample), max(1, len(material.sample) // ORDER_ROWS))
+    sample, vectors, demands = material.sample.take(few), material.words[few], material.demands
+    block = sample.rows_for(material.min_size)
     counts = material.needs.weights
     asked = np.argsort(-counts, kind="stable")[:MOST_FILTERS]
     asked = asked[counts[asked] > 0]
@@ -67,8 +71,9 @@ def _choose_order(material: Material, orders: Sequence[tuple[str, ...]]) -> tupl
     best = min(tried, key=lambda order: tried[order])
     limit = (1 - LEAST_GAIN) * tried[best]
     buckets: tuple[str, ...] = ()
-    # Those that no feature serves have nothing but their window: their columns come first, others must do better still.
-    for order in sorted(orders, key=lambda order: -sum(_unserved_queries(demands, name) for name in order)):
+    # Those that no feature serves have nothing but their window: their columns come first.
+    by_unserved = sorted(orders, key=lambda order: -sum(_unserved_queries(demands, name) for name in order))
+    for order in dict.fromkeys([*by_unserved[:1], best]):
         names = tuple(name for name in order if name in material.buckets)
         if names and _has_several_buckets(sample, names):
             share = reads(group_sample(sample, vectors, demands, block, names), order)

@@ -53,13 +53,13 @@ NEAR = 0.02
 
 SELECTION_ROWS = 20_000
 """Rows by which features are selected: enough to see a difference of half a percent."""
-TRIAL_ROWS, TRIAL_BLOCKS = 30_000, 160
-"""Rows and blocks of a trial: a coarse layout shows which family is best."""
+TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 20_000, 320, 100
+"""Rows of a trial at least, its blocks at most, and rows for each of them."""
 FINAL_ROWS = 120_000
 """Rows by which the layout that was chosen is made."""
 MOST_QUERIES = 250
 """Distinct filters that layouts are made from, and that judge them: those of most queries. The last has twice these."""
-HELD_OUT = 0.25
+HELD_OUT = 0.4
 """The last part of a log, by which layouts are judged that were made from what came before."""
 FEWEST_HELD_OUT = 20
 FEWEST_BLOCKS, MOST_BLOCKS = 3, 2_000
@@ -189,7 +189,7 @@ def choose_from_study(
     tell("features")
     picked = _select_features(study, past, num_features)
     number = max(1, len(picked)) if num_features is None else num_features
-    making, judging = _parts(study.drawn.sample)
+    making, judging = _parts(study.drawn.sample, study.min_size)
     material = _material(study, past, picked, making, trial=True)
     bench = _Bench(study, material, picked, held, judging, parts)
     asked_for = order is not None or study.given_by
@@ -213,7 +213,7 @@ def choose_from_study(
     return ChosenLayout(layout, tuple(trials.values()), int(held.weights.sum()), held.text)
 
 
-OWN, LAST = "the log's own", "the log's last quarter"
+OWN, LAST = "the log's own", "the last two fifths of the log"
 
 
 def split_log(table: TableWorkload) -> tuple[Weights, Judges]:
@@ -252,12 +252,13 @@ def feature_formulas(features: FeatureSet) -> list[Formula]:
     return [feature.formula for feature in features.features]
 
 
-def _parts(sample: Sample) -> tuple[RowNumbers, RowNumbers]:
+def _parts(sample: Sample, min_size: int) -> tuple[RowNumbers, RowNumbers]:
     """Rows to make layouts by, and others to judge them by, unless there are too few to share."""
     mixed = np.random.default_rng(SEED).permutation(len(sample))
-    if len(sample) < 2 * TRIAL_ROWS:
-        return np.sort(mixed[:TRIAL_ROWS]), np.sort(mixed[:TRIAL_ROWS])
-    return np.sort(mixed[:TRIAL_ROWS]), np.sort(mixed[TRIAL_ROWS : 2 * TRIAL_ROWS])
+    rows = max(TRIAL_ROWS, ROWS_OF_BLOCK * min(TRIAL_BLOCKS, sample.rows // min_size))
+    if len(sample) < 2 * rows:
+        return np.sort(mixed[:rows]), np.sort(mixed[:rows])
+    return np.sort(mixed[:rows]), np.sort(mixed[rows : 2 * rows])
 
 
 def _final_rows(sample: Sample) -> RowNumbers:
