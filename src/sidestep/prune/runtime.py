@@ -48,6 +48,7 @@ from sidestep.prune.plan.algebra import (
     walk,
     with_children,
 )
+from sidestep.prune.plan.algebra import Sequence as InSequence
 from sidestep.prune.selectors.placement import place_selectors
 from sidestep.synopsis import Catalog, Mask
 
@@ -307,11 +308,11 @@ def _of_join(
                 (conjunct,),
                 pays=pays,
                 grid=target.grid(asked.left),  # type: ignore[arg-type]
-                by=_text(asked, texts[conjunct], names),
+                by=_text(asked, texts[conjunct], names, target.scan),
             )
     if bands:
         parts = (replace(each, right=Column(f"{PARAMETER}{i}", each.right.type)) for i, (_, each) in enumerate(bands))
-        by = " AND ".join(_text(asked, texts[i], names) for i, asked in bands)
+        by = " AND ".join(_text(asked, texts[i], names, target.scan) for i, asked in bands)
         numbers = tuple(conjunct for conjunct, _ in bands)
         yield RuntimeSelector(target.scan, And(tuple(parts)), join.number, side, numbers, pays=True, by=by)
 
@@ -350,7 +351,7 @@ def _asks_for_a_value(predicate: Predicate) -> bool:
 
 _LOCAL = ("LocalRelation", "InMemoryRelation", "OneRowRelation", "Range")
 """Leaves that hold their rows themselves."""
-_REPEATABLE = (Scan, DynamicScan, Filter, Project, Join, Aggregate, Union, PartitionSelector)
+_REPEATABLE = (Scan, DynamicScan, Filter, Project, Join, Aggregate, Union, PartitionSelector, InSequence)
 
 
 def _is_repeatable(outer: Operator) -> bool:
@@ -377,12 +378,12 @@ def _names(query: Query) -> dict[str, Column]:
     }
 
 
-def _text(asked: Comparison, conjunct: Predicate, names: Mapping[str, Column]) -> str:
-    """A part of a join's condition, for people."""
-    if isinstance(conjunct, Opaque):
+def _text(asked: Comparison, conjunct: Predicate, names: Mapping[str, Column], scan: Scan) -> str:
+    """A part of a join's condition, for people; a union's column goes by the name of what the scan puts there."""
+    columns = {column.name: column for column in columns_of(conjunct)}
+    unknown = columns.keys() - names.keys()
+    if isinstance(conjunct, Opaque) or len(unknown) > 1:
         return f"{sql(replace(asked, right=Column('(key)', asked.right.type)))}".replace("`", "")
-    return sql(rename(conjunct, _known_names(conjunct, names)))
-
-
-def _known_names(predicate: Predicate, names: Mapping[str, Column]) -> dict[str, Column]:
-    return {column.name: names.get(column.name, column) for column in columns_of(predicate)}
+    own = _column(asked.left).name  # type: ignore[arg-type]
+    known = {name: Column(f"{scan.name}.{own}", column.type) for name, column in columns.items() if name in unknown}
+    return sql(rename(conjunct, known | {name: names[name] for name in columns.keys() - unknown}))
