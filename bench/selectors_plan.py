@@ -143,4 +143,4 @@ def growth(
 
 
 def _growth(ordered: Sequence[Mapping[str, Any]], measure: str) -> float:
-    return 100 * (max(each[measure] for each in ordered) / ordered[0][measure] - 1)
+    return float(100 * (max(each[measure] for each in ordered) / ordered[0][measure] - 1))
