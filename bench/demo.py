@@ -38,7 +38,7 @@ TRAINING_SEED, TEST_SEED = 1, 2
 TODAY, LAID_OUT = "today", "laid out"
 EXPLAINED = "q5"
 FEATURES = 15
-MIN_SIZE = 1_000
+MIN_SIZE = 5_000
 """A demo's table is small: with the default size of a block it would be a few dozen blocks."""
 
 
@@ -135,7 +135,7 @@ def tour(out: Console, sf: float, data: Path, training: int, runs: int) -> list[
             out.print(Text(f"{feature.weight:>5,} queries  {feature}"), overflow="ellipsis", no_wrap=True)
         _title(out, "2. What would other layouts save?", "sidestep advise")
         with _step(out, "Estimating from a sample"):
-            advice = sidestep.advise(spark, str(log), str(source), name=NAME, num_features=FEATURES, min_size=MIN_SIZE)
+            advice = sidestep.advise(spark, str(log), str(source), name=NAME, min_size=MIN_SIZE)
         out.print(advice)
         _title(out, "3. Lay the table out", "sidestep load")
         with progress("Laying out") as show:
@@ -145,7 +145,6 @@ def tour(out: Console, sf: float, data: Path, training: int, runs: int) -> list[
                 str(target),
                 name=NAME,
                 log=str(log),
-                num_features=FEATURES,
                 min_size=MIN_SIZE,
                 progress=show,
             )

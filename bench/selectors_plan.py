@@ -8,6 +8,7 @@ files that it reads: the first must not grow, and of the second a file must not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,33 +92,55 @@ def _sizes(spark: SparkSession, text: str, side: str) -> dict[str, Any]:
         execution = df._jdf.queryExecution()
         logical, physical = execution.optimizedPlan().toString(), execution.executedPlan().toString()
         rdd = execution.toRdd()
-        parts = [serialized(spark, part) for part in rdd.partitions()]
+        parts = [len(serialized(spark, part)) for part in rdd.partitions()]
         read = sidestep.metrics(df)
+    sent = serialized(spark, rdd)
     return {
         "logical plan": len(logical),
         "physical plan": len(physical),
-        "RDD": serialized(spark, rdd),
+        "RDD": len(sent),
         "tasks": sum(parts),
         "files": read.files,
         "chosen": "sidestep chooses" in logical,
+        "filters": sorted({name.decode() for name in _FILTER.findall(sent)}),
     }
 
 
-def serialized(spark: SparkSession, value: Any) -> int:
-    """The bytes of a JVM object as Spark sends it to an executor."""
+_FILTER = re.compile(rb"org\.apache\.spark\.sql\.sources\.(\w+)")
+
+
+def serialized(spark: SparkSession, value: Any) -> bytes:
+    """A JVM object as Spark sends it to an executor."""
     jvm: Any = spark._jvm
     tag = getattr(getattr(jvm, "scala.reflect.ClassTag$"), "MODULE$").AnyRef()
     serializer = jvm.org.apache.spark.serializer.JavaSerializer(spark.sparkContext._jsc.sc().getConf())
-    return int(serializer.newInstance().serialize(value, tag).limit())
+    return bytes(serializer.newInstance().serialize(value, tag).array())
 
 
-def growth(sizes: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, float]]:
-    """By query and measure, by how many percent the size with sidestep is larger at most than with the fewest parts."""
+def growth(
+    sizes: Mapping[str, Mapping[str, Mapping[str, Any]]], same_choice: bool = True
+) -> dict[str, dict[str, float]]:
+    """By query and measure, by how many percent the size with sidestep is larger at most than with fewer parts.
+
+    ``same_choice``: only sizes are compared at which the plan says the same: there is a selector in it, or there is
+    none, and readers get the same kinds of filters. A selector, and ids of blocks, come in where there are enough parts
+    that they save something. What they take is no growth with the number of parts, but it is one if all are compared.
+
+    >>> few, many = ({"chosen": each, "filters": [], **dict.fromkeys(MEASURES, 100 + each)} for each in (False, True))
+    >>> {growth({"q": {"10": {"on": few}, "100": {"on": many}}}, same)["q"]["RDD"] for same in (True, False)} == {0, 1}
+    True
+    """
     found: dict[str, dict[str, float]] = {}
     for name, by_count in sizes.items():
-        ordered = [by_count[count]["on"] for count in sorted(by_count, key=int)]
+        groups: dict[object, list[Mapping[str, Any]]] = {}
+        for count in sorted(by_count, key=int):
+            each = by_count[count]["on"]
+            groups.setdefault((each["chosen"], *each["filters"]) if same_choice else (), []).append(each)
         found[name] = {
-            measure: round(100 * (max(each[measure] for each in ordered) / ordered[0][measure] - 1), 2)
-            for measure in MEASURES
+            measure: round(max(_growth(group, measure) for group in groups.values()), 2) for measure in MEASURES
         }
     return found
+
+
+def _growth(ordered: Sequence[Mapping[str, Any]], measure: str) -> float:
+    return float(100 * (max(each[measure] for each in ordered) / ordered[0][measure] - 1))

@@ -26,7 +26,7 @@ from sidestep.predicate import And, Cast, Column, Comparison, IsNull, Literal, N
 from sidestep.predicate.columns import columns_of, rename
 from sidestep.predicate.text import sql
 from sidestep.predicate.types import INTEGRAL, Kind
-from sidestep.prune.analysis import AnalyzedQuery, Decision, RuntimeSelector, SelectorOptions
+from sidestep.prune.analysis import AnalyzedQuery, Decision, RuntimeSelector, SelectorOptions, by_scan
 from sidestep.prune.dips.column_ranges import ColumnRanges, column_ranges
 from sidestep.prune.plan.algebra import (
     PARAMETER,
@@ -48,6 +48,7 @@ from sidestep.prune.plan.algebra import (
     walk,
     with_children,
 )
+from sidestep.prune.plan.algebra import Sequence as InSequence
 from sidestep.prune.selectors.placement import place_selectors
 from sidestep.synopsis import Catalog, Mask
 
@@ -59,20 +60,31 @@ GRID_CELLS = 2_048
 def select_at_run_time(query: AnalyzedQuery, decision: Decision) -> Decision:
     """Find what may be chosen of each scan once the query runs."""
     options = query.settings.selectors
-    targets = {target.scan.key: target for target in _targets(query, decision, options)}
+    targets = {_part_scan_id(target.scan): target for target in _targets(query, decision, options)}
     if not targets:
         return decision
     selectors = [
         selector
         for place in query.places
-        if place.scan.key in targets and place.late
-        for selector in _by_constants(targets[place.scan.key], place.late)
+        if _part_scan_id(place.scan) in targets and place.late
+        for selector in _by_constants(targets[_part_scan_id(place.scan)], place.late)
     ]
     names = _names(query.query)
     for plan in query.query.plans:
         if any(isinstance(each, Join) and each.meetings for each in walk(plan)):
             selectors += _by_rows(plan, targets, names, options)
-    return replace(decision, selectors=tuple(selectors))
+    return replace(decision, selectors=tuple(_at_all_copies(query, selectors)))
+
+
+def _part_scan_id(scan: Scan) -> str:
+    return f"{scan.key} {scan.copy}" if scan.copy else scan.key
+
+
+def _at_all_copies(query: AnalyzedQuery, selectors: Sequence[RuntimeSelector]) -> Iterator[RuntimeSelector]:
+    """Those of scans of which every copy is chosen from: Spark runs copies once, as long as they are the same."""
+    copies = Counter(place.scan.key for place in query.places)
+    choosing = Counter(key for key, _ in {(each.scan.key, each.scan.copy) for each in selectors})
+    yield from (each for each in selectors if choosing[each.scan.key] == copies[each.scan.key])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,30 +135,33 @@ def touched(ranges: ColumnRanges, kept: Mask) -> float:
 
 
 def _targets(query: AnalyzedQuery, decision: Decision, options: SelectorOptions) -> Iterator[_Target]:
-    """The scans that are read at one place, by one index, and of which enough is left."""
-    times = Counter(place.scan.key for place in query.places)
+    """The scans that are read by one index, and of which enough is left."""
     asked = _asked_columns(query)
-    for place, masks in zip(query.places, decision.kept, strict=True):
+    blocked = {place.scan.key for place in query.places if place.blocked is not None}
+    merged = by_scan(query, decision.kept)
+    for place in query.places:
         scan = place.scan
-        if place.blocked is not None or len(masks) != 1 or times[scan.key] > 1 or scan.key not in asked:
+        # What is left is what one of the copies needs: all of them are given the same files to choose from.
+        masks = merged.get(scan.key, ())
+        if scan.key in blocked or len(masks) != 1 or scan not in asked:
             continue
         (kept,) = masks
         (own,) = decision.catalogs[scan.key]
         size = int(own.bytes[kept].sum())
         if np.count_nonzero(kept) < 2 or size < options.least_bytes:
             continue
-        columns = {column.name: column.type for column in asked[scan.key]}
+        columns = {column.name: column.type for column in asked[scan]}
         (catalog,) = query.tables.catalogs(scan, columns)
         yield _Target(scan, catalog, kept, size)
 
 
-def _asked_columns(query: AnalyzedQuery) -> dict[str, list[Column]]:
-    """By key of scan, its columns that late constants or rows of other inputs are compared with."""
-    found: dict[str, list[Column]] = {}
+def _asked_columns(query: AnalyzedQuery) -> dict[Scan, list[Column]]:
+    """By scan, its columns that late constants or rows of other inputs are compared with."""
+    found: dict[Scan, list[Column]] = {}
     for place in query.places:
         own = [column for each in place.late for column in columns_of(each) if not is_parameter(column.name)]
         if own:
-            found.setdefault(place.scan.key, []).extend(own)
+            found.setdefault(place.scan, []).extend(own)
     met = {
         _column(each.key).name
         for plan in query.query.plans
@@ -160,7 +175,7 @@ def _asked_columns(query: AnalyzedQuery) -> dict[str, list[Column]]:
             own = [column for number, column in place.scan.columns if number in met]
             own = [column for column in own if column.name not in place.scan.partitions]
             if own:
-                found.setdefault(place.scan.key, []).extend(own)
+                found.setdefault(place.scan, []).extend(own)
     return found
 
 
@@ -241,10 +256,10 @@ def narrower_first(join: Join) -> Sides:
 
 def _with_dynamic_scans(operator: Operator, targets: Mapping[str, _Target]) -> Operator:
     if isinstance(operator, Scan):
-        if operator.key not in targets:
+        if _part_scan_id(operator) not in targets:
             return operator
         keys = tuple(Column(number, column.type) for number, column in operator.columns)
-        return DynamicScan(operator.key, operator.name, keys)
+        return DynamicScan(_part_scan_id(operator), operator.name, keys)
     below = children(operator)
     new = tuple(_with_dynamic_scans(child, targets) for child in below)
     same = all(one is other for one, other in zip(new, below, strict=True))
@@ -293,11 +308,11 @@ def _of_join(
                 (conjunct,),
                 pays=pays,
                 grid=target.grid(asked.left),  # type: ignore[arg-type]
-                by=_text(asked, texts[conjunct], names),
+                by=_text(asked, texts[conjunct], names, target.scan),
             )
     if bands:
         parts = (replace(each, right=Column(f"{PARAMETER}{i}", each.right.type)) for i, (_, each) in enumerate(bands))
-        by = " AND ".join(_text(asked, texts[i], names) for i, asked in bands)
+        by = " AND ".join(_text(asked, texts[i], names, target.scan) for i, asked in bands)
         numbers = tuple(conjunct for conjunct, _ in bands)
         yield RuntimeSelector(target.scan, And(tuple(parts)), join.number, side, numbers, pays=True, by=by)
 
@@ -336,7 +351,7 @@ def _asks_for_a_value(predicate: Predicate) -> bool:
 
 _LOCAL = ("LocalRelation", "InMemoryRelation", "OneRowRelation", "Range")
 """Leaves that hold their rows themselves."""
-_REPEATABLE = (Scan, DynamicScan, Filter, Project, Join, Aggregate, Union, PartitionSelector)
+_REPEATABLE = (Scan, DynamicScan, Filter, Project, Join, Aggregate, Union, PartitionSelector, InSequence)
 
 
 def _is_repeatable(outer: Operator) -> bool:
@@ -363,12 +378,12 @@ def _names(query: Query) -> dict[str, Column]:
     }
 
 
-def _text(asked: Comparison, conjunct: Predicate, names: Mapping[str, Column]) -> str:
-    """A part of a join's condition, for people."""
-    if isinstance(conjunct, Opaque):
+def _text(asked: Comparison, conjunct: Predicate, names: Mapping[str, Column], scan: Scan) -> str:
+    """A part of a join's condition, for people; a union's column goes by the name of what the scan puts there."""
+    columns = {column.name: column for column in columns_of(conjunct)}
+    unknown = columns.keys() - names.keys()
+    if isinstance(conjunct, Opaque) or len(unknown) > 1:
         return f"{sql(replace(asked, right=Column('(key)', asked.right.type)))}".replace("`", "")
-    return sql(rename(conjunct, _known_names(conjunct, names)))
-
-
-def _known_names(predicate: Predicate, names: Mapping[str, Column]) -> dict[str, Column]:
-    return {column.name: names.get(column.name, column) for column in columns_of(predicate)}
+    own = _column(asked.left).name  # type: ignore[arg-type]
+    known = {name: Column(f"{scan.name}.{own}", column.type) for name, column in columns.items() if name in unknown}
+    return sql(rename(conjunct, known | {name: names[name] for name in columns.keys() - unknown}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,6 +11,10 @@ import pytest
 from pyspark.sql import DataFrame
 
 import sidestep
+from sidestep.prune import Scan
+from sidestep.prune.plan.algebra import walk
+from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.rule.metrics import ScanMetrics
 from tests.spark.laidout import lay_out
 from tests.spark.tables import data_files, rows_of, set_age, settings, switched_off, with_only, write_file
@@ -154,6 +159,68 @@ def test_parts_that_are_the_same_but_for_what_chooses_choose(spark, planning):
     frame = spark.sql(query)
     assert rows_of(frame) == expected
     assert [scan.files for scan in sidestep.metrics(frame).scans if scan.table.endswith("fact")] == [1, 1]
+
+
+def fact_scans(spark, query: str) -> tuple[list[ScanMetrics], list[ScanMetrics]]:
+    """What is read of the fact table by each of its scans, without skipping and with it; the answer is the same."""
+    with switched_off(spark):
+        frame = spark.sql(query)
+        expected = rows_of(frame)
+        off = [scan for scan in sidestep.metrics(frame).scans if scan.table.endswith("fact")]
+    frame = spark.sql(query)
+    assert rows_of(frame) == expected
+    return off, [scan for scan in sidestep.metrics(frame).scans if scan.table.endswith("fact")]
+
+
+FEW = "SELECT fact.k FROM fact JOIN dim USING (k) WHERE y = 3 AND g = 2"
+MOST = "SELECT max(fact.k) AS most FROM fact JOIN dim USING (k) WHERE y = 2 AND g = 1"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT a.v, b.g FROM fact a JOIN dim b ON a.k = b.k WHERE a.k IN ({FEW})",
+        f"WITH m AS ({MOST}) SELECT k FROM dim WHERE k > (SELECT most FROM m) "
+        "UNION ALL SELECT i FROM dim WHERE i < (SELECT most FROM m)",
+    ],
+)
+def test_copies_of_a_scan_are_chosen_from_alike(spark, planning, root, tmp_path, query):
+    """Spark asks an IN of both sides of a join, and has a subquery at several places: copies under the same ids."""
+    with switched_off(spark):
+        plan = Bridge(spark).factory().describe(spark.sql(query)._jdf.queryExecution().optimizedPlan())
+    copies = Counter(scan.key for scan in read_scans(plan))
+    assert max(copies.values()) > 1, "the test can see nothing if Spark copies nothing"
+    off, on = fact_scans(spark, query)
+    assert len(on) == len(off)
+    assert {scan.files for scan in on} == {1}
+    assert all(scan.selectors for scan in on)
+    paths = sorted({path for scan in on for path in scan.paths})
+    expected = rows_of(spark.sql(query))
+    spark.read.parquet(str(with_only(root / "fact", paths, tmp_path / "left"))).createOrReplaceTempView("fact")
+    with switched_off(spark):
+        assert rows_of(spark.sql(query)) == expected
+
+
+def read_scans(plan: str) -> list[Scan]:
+    return [each for root in read_plan(plan).plans for each in walk(root) if isinstance(each, Scan)]
+
+
+def test_what_chooses_for_one_copy_alone_is_left_out(spark, planning, tmp_path):
+    """Spark prunes folders by what it broadcasts, and knows it by a copy: the two must stay the same."""
+    for number in range(0, 800, 100):
+        write_file(tmp_path / "folders" / f"part={number}" / "f.parquet", {"w": [number, number + 1]})
+    spark.read.parquet(str(tmp_path / "folders")).createOrReplaceTempView("folders")
+    inner = "SELECT fact.k - fact.k % 100 AS part, fact.i FROM fact JOIN dim USING (k) WHERE y = 3 AND g = 2"
+    joins = f"folders JOIN ({inner}) x USING (part) JOIN dim e ON x.i = e.i"
+    query = f"SELECT w FROM {joins} WHERE e.y IN (2, 3) AND e.g = 2"
+    with switched_off(spark):
+        frame = spark.sql(query)
+        expected = rows_of(frame)
+        folders = scan_of(frame, "folders").files
+    frame = spark.sql(query)
+    assert rows_of(frame) == expected
+    assert scan_of(frame, "folders").files <= folders
+    spark.catalog.dropTempView("folders")
 
 
 def test_a_chosen_scan_can_be_read_after_a_collection_of_garbage(spark, planning):

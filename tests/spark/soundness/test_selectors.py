@@ -101,7 +101,7 @@ def query(random: Random) -> str:
     inner = random.choice(
         [inner, inner, f"SELECT k, max(d) AS d, min(s) AS s, max(f) AS f, 1 AS g FROM {b} y GROUP BY k"]
     )
-    match random.randrange(7):
+    match random.randrange(8):
         case 0:
             low = random.choice(["min", "max"])
             op = random.choice(["=", ">=", "<", "<="])
@@ -121,6 +121,9 @@ def query(random: Random) -> str:
         case 5:
             either = f"x.{key} = (SELECT max({key}) FROM {c}) OR {condition(random, 'x')}"
             return f"SELECT x.rid FROM {a} x {kind} ({inner}) y ON {on} WHERE {either}"
+        case 6:  # asked of both sides of the join, by copies of the same plan
+            few = f"SELECT u.{key} FROM {b} u JOIN {c} w ON u.{key} = w.{key} AND {condition(random, 'w')}"
+            return f"SELECT x.rid FROM {a} x JOIN {c} z ON x.{key} = z.{key} WHERE x.{key} IN ({few})"
         case _:
             return f"SELECT x.rid FROM {a} x {kind} ({inner}) y ON {on}"
 

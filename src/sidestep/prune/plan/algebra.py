@@ -92,6 +92,8 @@ class Scan:
     """Names of the columns whose values are in the folder names."""
     reason: str | None = None
     """Why this table cannot be pruned, if so."""
+    copy: int = 0
+    """Which of the copies of one occurrence it is, in plan order."""
 
     @property
     def name(self) -> str:

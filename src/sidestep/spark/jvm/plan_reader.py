@@ -114,6 +114,7 @@ class _Reader:
     def _operator(self, node: dict[str, Any]) -> Operator:
         name, random = node["op"], node.get("random", False)
         if name == "scan":
+            copy = self.scans.count(node["ids"])
             self.scans.append(node["ids"])
             columns = [self._new_column(number, parse_type(kind)) for number, _, kind in node["columns"]]
             self.scope = {number: column for (number, _, _), column in zip(node["columns"], columns, strict=True)}
@@ -127,6 +128,7 @@ class _Reader:
                 ),
                 partitions=frozenset(node["partitions"]),
                 reason=node.get("reason"),
+                copy=copy,
             )
         below, scopes = [], []
         for child in node.get("in", ()):

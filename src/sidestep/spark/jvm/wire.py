@@ -29,8 +29,9 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   all.
 - *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
   bounds and whatever is not ``own`` rest on.
-- *select*, Python → Java: a line of the answers: ``select TAB key TAB index id TAB join TAB input TAB conjuncts TAB
-  pays TAB grid TAB subqueries TAB by TAB question``: what chooses files of a scan when the query runs. By the rows of
+- *select*, Python → Java: a line of the answers: ``select TAB key TAB copy TAB index id TAB join TAB input TAB
+  conjuncts TAB pays TAB grid TAB subqueries TAB by TAB question``: what chooses files of a scan when the query runs; of
+  a scan that Spark has copied, which of the copies, in the order in which they are written. By the rows of
   an input (0 or 1) of the join of that number, compared in these parts of its condition; or, where the join is -1, by
   the subqueries of these numbers. ``pays`` is 1 if the input may be run once more for its keys, ``grid`` is empty or
   ``low:high:bits``, ``by`` is for people, and the question is Python's own.
@@ -204,7 +205,7 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
 def _pack_selector(key: str, answer: SelectorAnswer) -> str:
     one = answer.selector
     parts = (
-        *("select", key, answer.index, one.join, 0 if one.outer is Sides.LEFT else 1),
+        *("select", key, one.scan.copy, answer.index, one.join, 0 if one.outer is Sides.LEFT else 1),
         *(",".join(map(str, one.conjuncts)), int(one.pays), ":".join(map(str, one.grid or ()))),
         *(",".join(map(str, one.late)), " ".join(one.by.split()), answer.question),
     )

@@ -29,8 +29,10 @@ final class Replacement {
   private final RuntimeKeys keys;
   /** Plans of subqueries and what became of them: one that stands at two places stays one. */
   private final IdentityHashMap done = new IdentityHashMap();
-  /** Of type Numbered, by the output ids of the relation. */
-  private final Map numbered = new java.util.HashMap();
+  /** Of type List of Choosing, by the output ids of the relation. */
+  private final Map choosing = new java.util.HashMap();
+  /** Of type Numbered, by the files of the relation. */
+  private final IdentityHashMap numbered = new IdentityHashMap();
   boolean changed = false;
 
   Replacement(PruneRule rule, PlanWriter writer, Wire.Answers answers, Witnesses witnesses, LogicalPlan plan,
@@ -86,15 +88,18 @@ final class Replacement {
   // ---- relations
 
   private LogicalPlan relation(LogicalRelation leaf) {
-    Wire.Answer answer = (Wire.Answer) answers.byScan.get(PlanWriter.outputIds(leaf));
+    String key = PlanWriter.outputIds(leaf);
+    Wire.Answer answer = (Wire.Answer) answers.byScan.get(key);
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
     if (answer == null || relation.location() instanceof PrunedFiles) return leaf;
     List skips = rule.skips(answer);
-    List chosen = selectors(answer, skips, relation);
+    List chosen = (List) choosing.get(key);
+    if (chosen == null) choosing.put(key, chosen = atAllCopies(key, selectors(answer, skips, relation)));
     if (skips.isEmpty() && chosen.isEmpty()) return leaf;
     if (skips.isEmpty()) {
-      FileKeys known = rule.keysOf(((Wire.Selector) chosen.get(0)).keys);
+      FileKeys known = rule.keysOf(((Choosing) chosen.get(0)).selector.keys);
+      if (known == null) return leaf;
       skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null));
     }
     changed = true;
@@ -118,9 +123,9 @@ final class Replacement {
     LogicalPlan result = withLocation(leaf, files, format, number);
     if (reading != null) result = new Filter(reading, result);
     if (part == null) return result;
-    numbered.put(PlanWriter.outputIds(leaf), new Numbered(number, files));
+    numbered.put(files, new Numbered(key, number));
     for (int i = 0; i < chosen.size(); i++) {
-      Wire.Selector selector = (Wire.Selector) chosen.get(i);
+      Wire.Selector selector = ((Choosing) chosen.get(i)).selector;
       if (selector.join < 0) result = new Filter(byConstants(selector, number, files), result);
     }
     return new Project(leaf.output(), result);
@@ -139,6 +144,45 @@ final class Replacement {
       if (selector.join < 0 || keys.usable((Join) writer.joins.get(selector.join), selector)) usable.add(selector);
     }
     return usable;
+  }
+
+  /**
+   * Of type Choosing: those selectors that stand at every copy of a relation. Spark runs copies once, or finds the
+   * broadcast of one where another stands, as long as they are the same; what chooses for one of them alone would end that.
+   */
+  private List atAllCopies(String key, List selectors) {
+    ArrayList common = new ArrayList();
+    int copies = ((List) writer.leaves.get(key)).size();
+    for (int i = 0; i < selectors.size(); i++) {
+      Wire.Selector selector = (Wire.Selector) selectors.get(i);
+      if (selector.copy != 0) continue;
+      Choosing chooses = new Choosing(selector);
+      if (selector.join >= 0) chooses.joins.add(writer.joins.get(selector.join));
+      boolean all = true;
+      for (int copy = 1; all && copy < copies; copy++) {
+        Wire.Selector same = null;
+        for (int j = 0; same == null && j < selectors.size(); j++) {
+          Wire.Selector other = (Wire.Selector) selectors.get(j);
+          if (other.copy == copy && other.asksAs(selector) && chooseBySame(other, selector)) same = other;
+        }
+        all = same != null;
+        if (all && same.join >= 0) chooses.joins.add(writer.joins.get(same.join));
+      }
+      if (all) common.add(chooses);
+    }
+    return common;
+  }
+
+  private boolean chooseBySame(Wire.Selector one, Wire.Selector other) {
+    if (one.join >= 0) {
+      Join join = (Join) writer.joins.get(one.join);
+      return join == writer.joins.get(other.join) || join.sameResult((Join) writer.joins.get(other.join));
+    }
+    for (int i = 0; i < one.late.length; i++) {
+      Expression late = (Expression) writer.late.get(one.late[i]);
+      if (!late.semanticEquals((Expression) writer.late.get(other.late[i]))) return false;
+    }
+    return true;
   }
 
   private static String freeName(LogicalRelation leaf, HadoopFsRelation relation) {
@@ -211,47 +255,68 @@ final class Replacement {
   /** A join whose one input is read by what the other gives, where that was asked for. */
   private LogicalPlan withSelectors(Join before, Join join) {
     Join result = join;
-    for (java.util.Iterator it = answers.byScan.entrySet().iterator(); it.hasNext();) {
+    for (java.util.Iterator it = choosing.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
-      Numbered target = (Numbered) numbered.get(entry.getKey());
-      List selectors = ((Wire.Answer) entry.getValue()).selectors;
-      for (int i = 0; target != null && i < selectors.size(); i++) {
-        Wire.Selector selector = (Wire.Selector) selectors.get(i);
-        if (selector.join < 0 || writer.joins.get(selector.join) != before || !keys.usable(before, selector)) continue;
-        Expression source = keys.of(before, result, selector);
+      List selectors = (List) entry.getValue();
+      for (int i = 0; i < selectors.size(); i++) {
+        Choosing chooses = (Choosing) selectors.get(i);
+        if (!chooses.standsAt(before)) continue;
         ArrayList sources = new ArrayList();
-        sources.add(source);
-        PartitionSelector chooses = selector(selector, target.number, target.files, sources);
+        sources.add(keys.of(before, result, chooses.selector));
+        int chosen = 1 - chooses.selector.side;
         Object[] inputs = {result.left(), result.right()};
-        inputs[1 - selector.side] = over((LogicalPlan) inputs[1 - selector.side], target.files, chooses);
+        inputs[chosen] = over((LogicalPlan) inputs[chosen], (String) entry.getKey(), chooses.selector, sources);
         result = (Join) result.withNewChildren(Scala.seq(inputs));
       }
     }
     return result;
   }
 
-  /** The plan with a condition over the relation of some files, in what chooses for others too. */
-  private static LogicalPlan over(LogicalPlan plan, final PrunedFiles files, final Expression condition) {
+  /**
+   * The plan with a selector over each copy of a relation, in what chooses for others too. A copy in a subquery of Spark's
+   * own is never met here: it would have to have the same selector at an equal join around it, within this very join.
+   */
+  private LogicalPlan over(LogicalPlan plan, final String key, final Wire.Selector selector, final List sources) {
     return (LogicalPlan) plan.transformUpWithSubqueries(new scala.runtime.AbstractPartialFunction() {
       public boolean isDefinedAt(Object node) {
-        return PlanWriter.isFileRelation(node)
-            && ((HadoopFsRelation) ((LogicalRelation) node).relation()).location() == files;
+        if (!PlanWriter.isFileRelation(node)) return false;
+        Numbered found = (Numbered) numbered.get(((HadoopFsRelation) ((LogicalRelation) node).relation()).location());
+        return found != null && found.key.equals(key);
       }
 
       public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        return isDefinedAt(node) ? new Filter(condition, (LogicalPlan) node) : otherwise.apply(node);
+        if (!isDefinedAt(node)) return otherwise.apply(node);
+        PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        Attribute number = ((Numbered) numbered.get(files)).number;
+        return new Filter(selector(selector, number, files, sources), (LogicalPlan) node);
       }
     });
   }
 
+  /** What chooses of a relation at all of its copies, and the joins that it stands at. */
+  private static final class Choosing {
+    final Wire.Selector selector;
+    /** Of type Join. */
+    final List joins = new ArrayList();
+
+    Choosing(Wire.Selector selector) {
+      this.selector = selector;
+    }
+
+    boolean standsAt(Join join) {
+      for (int i = 0; i < joins.size(); i++) if (joins.get(i) == join) return true;
+      return false;
+    }
+  }
+
   /** A relation whose files are numbered. */
   private static final class Numbered {
+    final String key;
     final Attribute number;
-    final PrunedFiles files;
 
-    Numbered(Attribute number, PrunedFiles files) {
+    Numbered(String key, Attribute number) {
+      this.key = key;
       this.number = number;
-      this.files = files;
     }
   }
 }

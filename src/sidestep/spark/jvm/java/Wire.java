@@ -116,6 +116,8 @@ final class Wire {
 
   /** What chooses files of a scan when the query runs. */
   static final class Selector {
+    /** Which of the copies of the scan it chooses for, in the order in which they are written. */
+    final int copy;
     /** The index whose entries it chooses from. */
     final String keys;
     /** The join whose other input it chooses by, or -1 where it is the query's own subqueries. */
@@ -132,19 +134,27 @@ final class Wire {
     final String by;
     final String question;
 
-    /** select, key, index, join, side, conjuncts, pays, grid, late, by, question. */
+    /** select, key, copy, index, join, side, conjuncts, pays, grid, late, by, question. */
     private Selector(String[] parts) {
-      keys = parts[2];
-      join = Integer.parseInt(parts[3]);
-      side = Integer.parseInt(parts[4]);
-      conjuncts = numbers(parts[5]);
-      pays = parts[6].equals("1");
-      String[] ends = parts[7].isEmpty() ? new String[0] : parts[7].split(":");
+      copy = Integer.parseInt(parts[2]);
+      keys = parts[3];
+      join = Integer.parseInt(parts[4]);
+      side = Integer.parseInt(parts[5]);
+      conjuncts = numbers(parts[6]);
+      pays = parts[7].equals("1");
+      String[] ends = parts[8].isEmpty() ? new String[0] : parts[8].split(":");
       grid = ends.length == 3
           ? new long[] {Long.parseLong(ends[0]), Long.parseLong(ends[1]), Long.parseLong(ends[2])} : null;
-      late = numbers(parts[8]);
-      by = parts[9];
-      question = parts[10];
+      late = numbers(parts[9]);
+      by = parts[10];
+      question = parts[11];
+    }
+
+    /** Whether it asks the same as another does of another copy, if what they choose by is the same. */
+    boolean asksAs(Selector that) {
+      return keys.equals(that.keys) && side == that.side && pays == that.pays && question.equals(that.question)
+          && late.length == that.late.length && (join < 0) == (that.join < 0)
+          && java.util.Arrays.equals(conjuncts, that.conjuncts) && java.util.Arrays.equals(grid, that.grid);
     }
 
     private static int[] numbers(String text) {
