@@ -17,8 +17,8 @@ from sidestep.advisor.trials.grow import grow
 from sidestep.advisor.trials.needs import Needs
 from sidestep.advisor.trials.sample import SEED
 
-URGENT = (0.05, 1.0)
-"""Shares from which a small part that queries want alone is cut off first (see :func:`grow`): early, or never."""
+URGENT = (0.05, 0.2)
+"""Shares from which a small part that queries want alone is cut off first (see :func:`grow`): early, or seldom."""
 LARGE_LEAVES = (4, 16)
 """Blocks of the leaves below which rows are grouped by features."""
 
@@ -32,7 +32,7 @@ def cuts(material: Material) -> Iterator[Plan]:
 
 def _cut(needs: str, urgent: float, material: Material) -> Arrangement | None:
     tree = grow(material.sample, _NEEDS[needs](material), material.satisfied, leaf_rows(material), urgent)
-    detail = f"by {needs}" + (", small parts first" if urgent < 1 else "")
+    detail = f"by {needs}, parts first that {urgent:.0%} want"
     return None if tree.tree is None else Arrangement("cuts", detail, tree=tree, order=_order(material))
 
 

@@ -29,8 +29,8 @@ from sidestep.predicate.nodes import Column, Literal, Op
 
 MOST_BOUNDARIES = 32
 """Places at which a node tries to cut one column."""
-LAST_CHANCE = 3
-"""A cut is urgent if one side has fewer rows than so many of the smallest leaves."""
+LAST_CHANCE, SMALL_PART = 3, 0.0625
+"""A cut is urgent if one side has fewer rows than so many of the smallest leaves, and than this share of the node."""
 MOST_SETS, MOST_FEATURE_CUTS = 16, 8
 """Sets of values of one column, and features, that a node tries: those that promise most."""
 
@@ -261,8 +261,8 @@ class _Grower:
 
     def _is_last_chance(self, choice: _Choice) -> bool:
         """Whether one side is so small that it could not be cut off any more from half of the rows."""
-        passing = int(choice.yes.sum())
-        return min(passing, len(choice.yes) - passing) < LAST_CHANCE * self.least
+        rows, passing = len(choice.yes), int(choice.yes.sum())
+        return min(passing, rows - passing) < min(LAST_CHANCE * self.least, SMALL_PART * rows)
 
     def _choices(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
         for at, name in enumerate(self.ranged):
