@@ -20,7 +20,7 @@ from bench.outofbox_kinds import Kind, Query
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CHOOSING = ("choose", "synopses")
+CHOOSING = ("analyze", "choose", "synopses")
 """The stages of a load in which a layout is chosen, before any row is moved."""
 _SWITCH, _ZONE = "spark.sidestep.enabled", "spark.sql.session.timeZone"
 
