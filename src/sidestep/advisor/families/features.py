@@ -15,7 +15,7 @@ from sidestep.layout.demand import Demands
 MOST_ORDERS = 3
 LEAST_GAIN = 0.02
 """Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
-ORDER_ROWS = 10_000
+ORDER_ROWS = 6_000
 """Rows by which an order is chosen."""
 MOST_FILTERS = 80
 """Filters that orders are judged by, those of most queries."""

@@ -51,12 +51,12 @@ LEAST_GAIN = 0.05
 NEAR = 0.02
 """A simpler layout is chosen if it costs at most this share more."""
 
-SELECTION_ROWS = 20_000
+SELECTION_ROWS = 10_000
 """Rows by which features are selected: enough to see a difference of half a percent."""
-TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 20_000, 320, 100
+TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 10_000, 320, 100
 """Rows of a trial at least, its blocks at most, and rows for each of them."""
-FINAL_ROWS = 120_000
-"""Rows by which the layout that was chosen is made."""
+FINAL_ROWS, MOST_FINAL_ROWS = 400, 120_000
+"""Rows by which the layout that was chosen is made: for each block, and in all."""
 MOST_QUERIES = 250
 """Distinct filters that layouts are made from, and that judge them: those of most queries. The last has twice these."""
 HELD_OUT = 0.4
@@ -207,7 +207,7 @@ def choose_from_study(
     everything = study.table.weights
     number = len(picked) if num_features is None else num_features
     picked = _select_features(study, everything, number) if held.text == LAST else picked
-    final = _material(study, everything, picked, _final_rows(study.drawn.sample), trial=False)
+    final = _material(study, everything, picked, _final_rows(study.drawn.sample, study.min_size), trial=False)
     arrangement = plans[best](final) if best in plans else None
     layout = _layout(study, final, everything, picked, arrangement or Arrangement("as is", "", featured=False))
     return ChosenLayout(layout, tuple(trials.values()), int(held.weights.sum()), held.text)
@@ -261,9 +261,9 @@ def _parts(sample: Sample, min_size: int) -> tuple[RowNumbers, RowNumbers]:
     return np.sort(mixed[:rows]), np.sort(mixed[rows : 2 * rows])
 
 
-def _final_rows(sample: Sample) -> RowNumbers:
+def _final_rows(sample: Sample, min_size: int) -> RowNumbers:
     mixed = np.random.default_rng(SEED).permutation(len(sample))
-    return np.sort(mixed[:FINAL_ROWS])
+    return np.sort(mixed[: min(MOST_FINAL_ROWS, max(TRIAL_ROWS, FINAL_ROWS * (sample.rows // min_size)))])
 
 
 def _material(study: Study, weights: Weights, picked: Sequence[int], rows: RowNumbers, *, trial: bool) -> Material:
