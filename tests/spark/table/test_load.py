@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import functions as f
 
 import sidestep
 import sidestep.store
 from sidestep.predicate import DATE, INTEGER, STRING, column, compare, one_of
+from sidestep.spark.organize.featurize import interpreted
 from sidestep.spark.table.load import load
 from sidestep.store import open_index
 from sidestep.store.index.table_index import TableIndex
@@ -308,3 +310,21 @@ def test_one_distinct_vector_is_cut_along_the_order(spark, tmp_path):
     lows = sorted(zones["lower:id"].to_pylist())
     assert lows == list(range(0, 1_000, 100))
     assert np.array_equal(index.map.rows, [100] * 10)
+
+
+def test_long_expressions_are_interpreted(spark):
+    """Compiled, a tree of hundreds of cuts would be more code than a Java method may have."""
+    rows = spark.range(1_000)
+    leaf = f.lit(0)
+    for cut in range(1, 400):
+        leaf = f.when(f.col("id") >= cut, f.lit(cut)).otherwise(leaf)
+    placed = rows.withColumn("leaf", interpreted(f.when(f.col("id") >= 400, f.lit(400)).otherwise(leaf)))
+    (line,) = [
+        line
+        for line in placed._jdf.queryExecution().sparkPlan().toString().splitlines()
+        if line.lstrip("+- :").startswith("Project")
+    ]
+    assert "zip_with" in line
+    executed = placed._jdf.queryExecution().executedPlan().toString().splitlines()
+    assert not any("*(" in line and "zip_with" in line for line in executed)
+    assert placed.where("leaf = 400").count() == 600
