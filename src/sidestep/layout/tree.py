@@ -25,8 +25,8 @@ from sidestep.predicate.serial import from_dict, to_dict
 Test = Comparison | In | int
 """A comparison of a column with constants, or the number of a feature."""
 
-MOST_DEPTH = 200
-"""A tree that is deeper was not made here."""
+MOST_DEPTH = 64
+"""Levels of a tree: Spark evaluates it by recursion, and 400 were too many for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import functions as f
 
 import sidestep
 import sidestep.store
-from sidestep.predicate import DATE, INTEGER, STRING, column, compare, one_of
-from sidestep.spark.organize.featurize import interpreted
+from sidestep.layout.tree import MOST_DEPTH, Cut
+from sidestep.predicate import DATE, INTEGER, LONG, STRING, Comparison, column, compare, one_of
+from sidestep.predicate.nodes import Column, Literal, Op
+from sidestep.spark.organize.featurize import no_features
+from sidestep.spark.organize.units import LEAF, with_leaves
 from sidestep.spark.table.load import load
 from sidestep.store import open_index
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import locate
-from sidestep.store.sidecars.layout import load_layout
+from sidestep.store.sidecars.layout import LayoutSpec, load_layout
 from sidestep.workload import Feature, FeatureSet
 from tests.spark.tables import rows_of, settings
 
@@ -312,19 +314,26 @@ def test_one_distinct_vector_is_cut_along_the_order(spark, tmp_path):
     assert np.array_equal(index.map.rows, [100] * 10)
 
 
-def test_long_expressions_are_interpreted(spark):
+def test_trees_are_interpreted(spark):
     """Compiled, a tree of hundreds of cuts would be more code than a Java method may have."""
-    rows = spark.range(1_000)
-    leaf = f.lit(0)
-    for cut in range(1, 400):
-        leaf = f.when(f.col("id") >= cut, f.lit(cut)).otherwise(leaf)
-    placed = rows.withColumn("leaf", interpreted(f.when(f.col("id") >= 400, f.lit(400)).otherwise(leaf)))
-    (line,) = [
-        line
-        for line in placed._jdf.queryExecution().sparkPlan().toString().splitlines()
-        if line.lstrip("+- :").startswith("Project")
-    ]
-    assert "zip_with" in line
+
+    def tree(low: int, high: int) -> Cut | None:
+        middle = (low + high) // 2
+        test = Comparison(Op.GE, Column("id", LONG), Literal(middle, LONG))
+        return Cut(test, tree(low, middle), tree(middle, high)) if high - low > 1 else None
+
+    spec = LayoutSpec(tree=tree(0, 512))
+    placed = with_leaves(spark.range(1_000), spec, no_features("t"))
     executed = placed._jdf.queryExecution().executedPlan().toString().splitlines()
+    assert any("zip_with" in line for line in executed)
     assert not any("*(" in line and "zip_with" in line for line in executed)
-    assert placed.where("leaf = 400").count() == 600
+    counts = {row[LEAF]: row["count"] for row in placed.groupBy(LEAF).count().collect()}
+    assert counts == {leaf: 1 if leaf < 511 else 489 for leaf in range(512)}
+
+
+def test_a_deep_tree_is_evaluated(spark):
+    deep = None
+    for cut in range(MOST_DEPTH, 0, -1):
+        deep = Cut(Comparison(Op.GE, Column("id", LONG), Literal(cut, LONG)), None, deep)
+    placed = with_leaves(spark.range(MOST_DEPTH + 1), LayoutSpec(tree=deep), no_features("t"))
+    assert [row[LEAF] for row in placed.orderBy("id").collect()] == list(range(MOST_DEPTH + 1))

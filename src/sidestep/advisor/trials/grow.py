@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sidestep.advisor.trials.needs import Needs, Positions
 from sidestep.advisor.trials.sample import RowNumbers, Sample
-from sidestep.layout.tree import Cut, Test
+from sidestep.layout.tree import MOST_DEPTH, Cut, Test
 from sidestep.layout.vectors import Bits, Words, pack, unpack
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Comparison, DataType, In, Kind
@@ -248,8 +248,8 @@ class _Grower:
         self.satisfied = satisfied
         self.words = pack(satisfied.T) if len(satisfied) else np.zeros((len(sample), 0), np.uint64)
 
-    def grow(self, rows: RowNumbers, needs: Needs) -> _Node:
-        if len(rows) < 2 * self.least or not len(needs.weights):
+    def grow(self, rows: RowNumbers, needs: Needs, depth: int = 0) -> _Node:
+        if len(rows) < 2 * self.least or not len(needs.weights) or depth == MOST_DEPTH:
             return _Node()
         limit = self.urgent * float(needs.weights.sum()) * len(rows)
         choices = list(self._choices(rows, needs))
@@ -257,7 +257,8 @@ class _Grower:
             return _Node()
         best = max(choices, key=lambda one: (one.gain >= limit and self._is_last_chance(one), one.gain))
         no, yes = (needs.take(np.flatnonzero(~skipped)) for skipped in best.skipped)
-        return _Node(best.cut, self.grow(rows[~best.yes], no), self.grow(rows[best.yes], yes))
+        sides = (self.grow(rows[~best.yes], no, depth + 1), self.grow(rows[best.yes], yes, depth + 1))
+        return _Node(best.cut, *sides)
 
     def _is_last_chance(self, choice: _Choice) -> bool:
         """Whether one side is so small that it could not be cut off any more from half of the rows."""
