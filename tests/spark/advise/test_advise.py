@@ -22,7 +22,7 @@ from sidestep.synopsis import kept_blocks
 
 pytestmark = pytest.mark.spark
 
-ROWS = 24_000
+ROWS = 12_000
 KINDS = ("shoes", "hats", "coats", "socks", "belts", "bags", "gloves", "scarves")
 WITHIN = 0.02
 """How far an estimate may be from the truth, as a share of all rows."""
@@ -89,7 +89,7 @@ def judges(spark, sales: Path, log):
     return judged_queries(read_workload(spark, log, {"sales": read_source(spark, str(sales), "sales").schema}), "sales")
 
 
-@pytest.mark.parametrize("family", ["features", "cuts", "sorted", "z-order", "cuts and features"])
+@pytest.mark.parametrize("family", ["features", "cuts", "z-order"])
 def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path, family):
     log = str(sales.parent / "train.sql")
     advice = advise(spark, log, str(sales), min_size=200, family=family)
@@ -97,7 +97,7 @@ def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path, family):
     report = load(spark, str(sales), target, log=log, min_size=200, family=family)
     assert advice.choice.family == family
     assert report.spec.tree == advice.choice.tree
-    truth = rows_read(target, judges(spark, sales, statements(160, 1)[120:]))
+    truth = rows_read(target, judges(spark, sales, statements(160, 1)[96:]))
     assert abs(advice.estimate(family).rows - truth) < WITHIN
     assert advice.estimate("today").rows == 1.0
 
@@ -140,7 +140,7 @@ def test_advice_prints_and_is_data(spark, sales):
         spark, sales.parent / "train.sql", str(sales), num_features=3, min_size=200, sample_rows=6_000, name="sales"
     )
     text = str(advice)
-    assert "the log's last quarter" in text
+    assert "the last two fifths of the log" in text
     assert "sidestep load sales" in text
     assert "--num-features 3" in advice.command
     data = advice.to_dict()

@@ -12,14 +12,14 @@ from sidestep.errors import SidestepError
 
 pytestmark = pytest.mark.spark
 
-ROWS, SIZE = 20_000, 200
+ROWS, SIZE = 6_000, 100
 
 
-def by_x(first: int, count: int = 120) -> list[str]:
+def by_x(first: int, count: int = 60) -> list[str]:
     return [f"SELECT count(*) FROM t WHERE x BETWEEN {at} AND {at + 49}" for at in range(first, first + 50 * count, 50)]
 
 
-def by_y(count: int = 120) -> list[str]:
+def by_y(count: int = 60) -> list[str]:
     return [f"SELECT sum(x) FROM t WHERE y BETWEEN {at} AND {at + 99}" for at in range(0, 100 * count, 100)]
 
 
@@ -31,7 +31,7 @@ def laid_out(spark, tmp_path):
     table = pa.table({"x": draw.permutation(ROWS), "y": draw.permutation(ROWS), "z": draw.integers(0, 9, ROWS)})
     pq.write_table(table, source / "0.parquet")
     target = str(tmp_path / "laid")
-    sidestep.load(spark, str(source), target, log=by_x(0), min_size=SIZE, name="t", unit_rows=5_000)
+    sidestep.load(spark, str(source), target, log=by_x(0), min_size=SIZE, name="t", unit_rows=1_500)
     return target
 
 
