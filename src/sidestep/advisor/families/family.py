@@ -65,12 +65,10 @@ class Arrangement:
     """Columns of time whose buckets keep rows of the same features apart."""
 
     def blocks(self, sample: Sample, words: Words, demands: Demands, block: int) -> Blocks:
-        """The blocks that it makes of a sample's rows."""
+        """The blocks that it makes of a sample's rows; a table that stays as it is has the blocks that it has."""
         if self.tree is None:
-            if self.featured:
-                group = group_sample(sample, words, demands, block, self.buckets)
-                return by_group(sample, group, self.order, block)
-            return by_group(sample, np.zeros(len(sample), np.int64), self.order, block)
+            group = group_sample(sample, words, demands, block, self.buckets)
+            return by_group(sample, group, self.order, block)
         leaf = self.tree.route(sample, np.ascontiguousarray(unpack(words, demands.features).T))
         vectors = words if self.featured else np.zeros((len(sample), 0), np.uint64)
         wanted = demands if self.featured else Demands(0)

@@ -188,7 +188,6 @@ def choose_from_study(
     assert held is not None
     tell("features")
     picked = _select_features(study, past, num_features)
-    number = max(1, len(picked)) if num_features is None else num_features
     making, judging = _parts(study.drawn.sample, study.min_size)
     material = _material(study, past, picked, making, trial=True)
     bench = _Bench(study, material, picked, held, judging, parts)
@@ -205,8 +204,8 @@ def choose_from_study(
     best = _cheapest({name: trials[name].seconds for name in allowed})
     tell("the layout")
     everything = study.table.weights
-    number = len(picked) if num_features is None else num_features
-    picked = _select_features(study, everything, number) if held.text == LAST else picked
+    if past is not everything:
+        picked = _select_features(study, everything, len(picked) if num_features is None else num_features)
     final = _material(study, everything, picked, _final_rows(study.drawn.sample, study.min_size), trial=False)
     arrangement = plans[best](final) if best in plans else None
     layout = _layout(study, final, everything, picked, arrangement or Arrangement("as is", "", featured=False))
@@ -317,7 +316,7 @@ class _Bench:
         self.study, self.material, self.judges = study, material, judges
         self.sample = study.drawn.sample.take(rows)
         self.words = pack(_rows_of(study, picked, rows))
-        self.came_in = _came_in(study.drawn.file[rows])
+        self.came_in = np.argsort(study.drawn.file[rows], kind="stable")
         self.part = np.zeros(len(rows), np.int64) if parts is None else parts[rows]
         self.parts = 1 if parts is None else int(parts.max(initial=0)) + 1
         self.width = widths_of(study, judges)
@@ -328,7 +327,8 @@ class _Bench:
             return None
         material, sample = self.material, self.sample
         if arrangement.family == "as is":
-            blocks, words = Blocks(self.came_in, _even(len(sample), material.block)), None
+            sizes = np.array(block_sizes(len(sample), material.block), np.int64)
+            blocks, words = Blocks(self.came_in, sizes), None
         else:
             words = self.words if arrangement.featured else None
             blocks = arrangement.blocks(sample, self.words, material.demands, material.block)
@@ -366,15 +366,6 @@ class _Bench:
 
     def _mean(self, values: Shares) -> float:
         return float(np.average(values, weights=self.judges.weights)) if len(values) else 0.0
-
-
-def _came_in(file: RowNumbers) -> RowNumbers:
-    """Rows in the order of their files."""
-    return np.argsort(file, kind="stable")
-
-
-def _even(rows: int, block: int) -> RowNumbers:
-    return np.array(block_sizes(rows, block), np.int64)
 
 
 def _layout(

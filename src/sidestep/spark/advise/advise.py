@@ -26,6 +26,7 @@ from sidestep.predicate import Formula, normalize
 from sidestep.predicate.formula import all_of
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import draw_study
+from sidestep.spark.advise.today import read_today
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
@@ -141,15 +142,10 @@ def _read_today(source: Source, index_dir: str | os.PathLike[str] | None, study:
     positions = index.positions(source.snapshot.files)
     if len(positions) == 0 or (positions < 0).any():
         return judge_files(study, judges)
-    present = np.zeros(len(index.files), np.bool_)
-    present[positions] = True
-    catalog = index.catalog(source.types)
-    mine = present[catalog.file_of_block]
-    kept = np.array([mine & kept_blocks(catalog, formula) for formula in judges.formulas])
-    kept = kept.reshape(len(judges.formulas), len(mine))
-    rows = kept @ catalog.rows / max(1, int(catalog.rows[mine].sum()))
-    files = np.array([catalog.files_kept(each).sum() for each in kept], np.float64)
-    read = Reading(rows, files, kept.sum(axis=1).astype(np.float64), int(present.sum()))
+    today = read_today(source, index, judges.formulas)
+    files = np.array([today.catalog.files_kept(each).sum() for each in today.kept], np.float64)
+    groups = today.kept.sum(axis=1).astype(np.float64)
+    read = Reading(today.kept @ today.rows / today.total, files, groups, int(today.present.sum()))
     return _estimate("by its index", read, study, judges)
 
 

@@ -10,10 +10,10 @@ from sidestep.advisor.layouts.choose import ChosenLayout, choose_from_study, spl
 from sidestep.advisor.trials.sample import RowNumbers
 from sidestep.spark.advise.source import Source
 from sidestep.spark.advise.study import draw_study
+from sidestep.spark.advise.today import read_today
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.upkeep.drift import Drift, UnitDrift
-from sidestep.synopsis import kept_blocks
 from sidestep.workload import Workload
 
 UNORGANIZED = "files of no unit"
@@ -48,24 +48,13 @@ def measure_drift(
     chosen = choose_from_study(study, parts=parts, tell=tell)
     held = split_log(study.table)[1]
     best = next((trial for trial in chosen.trials if trial.family == chosen.layout.family), None)
-    catalog = index.catalog(source.types)
-    present = np.zeros(len(index.files), np.bool_)
-    positions = index.positions(source.snapshot.files)
-    present[positions[positions >= 0]] = True
-    mine = present[catalog.file_of_block]
-    total = max(1, int(catalog.rows[mine].sum()))
-    kept = np.array([mine & kept_blocks(catalog, formula) for formula in held.formulas]).reshape(-1, len(mine))
-    often = held.weights @ kept / max(1.0, float(held.weights.sum()))
-    part_of_file = np.array(
-        [
-            names.index(unit or UNORGANIZED) if used else 0
-            for unit, used in zip(index.units, present.tolist(), strict=True)
-        ],
-        np.int64,
-    )
-    part = part_of_file[catalog.file_of_block]
-    now = np.bincount(part, often * catalog.rows, len(names)) / total
-    rows = np.bincount(part, np.where(mine, catalog.rows, 0), len(names)) / total
+    today = read_today(source, index, held.formulas)
+    often = held.weights @ today.kept / max(1.0, float(held.weights.sum()))
+    used = zip(index.units, today.present.tolist(), strict=True)
+    part_of_file = np.array([names.index(unit or UNORGANIZED) if here else 0 for unit, here in used], np.int64)
+    part = part_of_file[today.catalog.file_of_block]
+    now = np.bincount(part, often * today.rows, len(names)) / today.total
+    rows = np.bincount(part, today.rows, len(names)) / today.total
     anew = now if best is None else best.by_part[: len(names)]
     units = [UnitDrift(*each) for each in zip(names, rows.tolist(), now.tolist(), anew.tolist(), strict=True)]
     drift = Drift(

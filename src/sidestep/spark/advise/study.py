@@ -25,7 +25,7 @@ from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
 from sidestep.spark.organize.featurize import check_features, with_words
-from sidestep.spark.organize.organize import DEFAULT_WIDTH
+from sidestep.spark.organize.organize import DEFAULT_WIDTH, file_rows
 from sidestep.spark.organize.units import UNIT, with_units
 from sidestep.store.parquet.writer import RESERVED
 from sidestep.store.sidecars.layout import FILE_BYTES, UNIT_ROWS, LayoutSpec
@@ -203,7 +203,12 @@ def draw_study(
         least,
         buckets,
         columns=frozenset().union(*(use.columns for q in workload.queries for use in q.uses if use.table == table)),
-        file_rows=file_bytes / (source_bytes / max(1, total)) if source_bytes else file_bytes / DEFAULT_WIDTH,
+        file_rows=file_rows(
+            total,
+            source_bytes / total if source_bytes and total else DEFAULT_WIDTH,
+            file_bytes,
+            rows.sparkSession.sparkContext.defaultParallelism,
+        ),
         unit_rows=unit_rows,
         given_by=by is not None,
     )
