@@ -282,7 +282,9 @@ def _of_join(
     own = dict(target.scan.columns)
     texts = list(conjuncts(join.condition))
     bands: list[tuple[int, Comparison]] = []
-    outer_bytes = join.bytes[0 if side is Sides.LEFT else 1]
+    # Spark's estimates count only the columns that are read, so the target is not taken to be larger than its own.
+    outer_bytes, inner_bytes = join.bytes if side is Sides.LEFT else join.bytes[::-1]
+    saved = min(target.bytes, inner_bytes)
     for predicate in selector.predicates:
         for part in conjuncts(predicate) if predicate is not None else ():
             conjunct = _conjunct(join, part)
@@ -294,7 +296,7 @@ def _of_join(
             share = target.touched(own[key.name])
             if share > options.most_touched:
                 continue
-            pays = bool(_is_repeatable(outer) and outer_bytes * options.least_gain <= target.bytes * (1 - share))
+            pays = bool(_is_repeatable(outer) and outer_bytes * options.least_gain <= saved * (1 - share))
             asked = replace(part, left=_in_own_names(part.left, own), right=Column(f"{PARAMETER}0", part.right.type))
             if part.op is not Op.EQ:
                 if pays:

@@ -440,6 +440,17 @@ def test_small_scans_and_unfiltered_inputs_are_left_alone(spark):
         assert checked(spark, f"{query} WHERE y = 3 AND g = 2").selectors == ()
 
 
+def test_an_input_is_not_run_again_for_a_table_as_large(spark):
+    """Neither of which reads all columns: by what both would read, nothing is to be gained."""
+    query = "SELECT a.v FROM fact a JOIN fact b ON a.i = b.i WHERE b.i % 10 = 3"
+    with settings(spark, spark__sidestep__selectors__leastGain="4", spark__sql__autoBroadcastJoinThreshold="-1"):
+        frame = spark.sql(query)
+        assert frame.count() == FILES * ROWS // 10
+        frame = spark.sql(query)
+        frame.collect()
+        assert [scan.files for scan in sidestep.metrics(frame).scans] == [FILES, FILES]
+
+
 def test_plans_do_not_grow_with_the_number_of_files_or_blocks(spark, tmp_path):
     sizes = []
     for count in (32, 256):
