@@ -210,13 +210,14 @@ class _Sides:
 
     def unite(self, chosen: Bits) -> _Sides:
         """For each line of ``chosen``, which says which sets, what is known of them together."""
-        parts = [np.flatnonzero(line) for line in chosen]
+        among = chosen.astype(np.float32)
+        every = chosen[:, :, None]
         return _Sides(
-            np.array([self.counts[part].sum() for part in parts], np.int64),
-            np.array([self.low[part].min(axis=0, initial=_NONE) for part in parts]),
-            np.array([self.high[part].max(axis=0, initial=-1) for part in parts]),
-            tuple(np.array([present[part].any(axis=0) for part in parts]) for present in self.present),
-            np.array([np.bitwise_or.reduce(self.words[part], axis=0) for part in parts], np.uint64),
+            chosen.astype(np.int64) @ self.counts,
+            np.where(every, self.low, _NONE).min(axis=1, initial=_NONE),
+            np.where(every, self.high, -1).max(axis=1, initial=-1),
+            tuple(among @ present.astype(np.float32) > 0 for present in self.present),
+            np.bitwise_or.reduce(np.where(every, self.words, np.uint64(0)), axis=1),
         )
 
 

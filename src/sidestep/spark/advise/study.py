@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -223,12 +224,15 @@ def _count_rows(rows: DataFrame, times: Sequence[str], min_size: int, by: str | 
     """How many rows there are, and the units: as given, or months of the column of time that is asked for most."""
     if by is not None or not times:
         return rows.count(), by
-    column = f.col(name_text(times[0]))
-    units = [f.count_distinct(f.date_trunc(unit, column)).alias(unit) for unit in UNITS]
-    counts = rows.agg(f.count(f.lit(1)).alias("rows"), *units).first()
-    assert counts is not None
-    blocks = {unit: counts["rows"] / min_size / max(1, counts[unit]) for unit in UNITS}
+    day = f.to_date(f.col(name_text(times[0]))).alias("day")
+    counted = rows.groupBy(day).agg(f.count(f.lit(1)).alias("rows")).toArrow()
+    total = pc.sum(counted["rows"]).as_py() or 0
+    days = counted["day"].drop_null().to_numpy()
+    months = days.astype("datetime64[M]").astype(np.int64)
+    numbers = {"DAY": days, "MONTH": months, "QUARTER": months // 3, "YEAR": months // 12}
+    counts = {unit: len(np.unique(number)) for unit, number in numbers.items()}
+    blocks = {unit: total / min_size / max(1, counts[unit]) for unit in UNITS}
     unit = next((unit for unit in UNITS[1:] if blocks[unit] >= FEWEST_BLOCKS), None)
     if unit == "MONTH" and blocks["MONTH"] > MOST_BLOCKS and blocks["DAY"] >= FEWEST_BLOCKS:
         unit = "DAY"
-    return int(counts["rows"]), None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"
+    return total, None if unit is None else f"date_trunc('{unit}', {name_text(times[0])})"
