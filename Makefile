@@ -65,7 +65,7 @@ fuzz-properties: setup ## every property with many random examples (long)
 
 .PHONY: faults
 faults: setup ## every write cut short at every point, real kills and many processes for SECONDS (300) from SEED (1); a table
-	FAULTS=all $(SPARKED) -m pytest -q --timeout=0 tests/faults
+	FAULTS=all $(SPARKED) -m pytest -q --timeout=0 tests/faults tests/spark/table/test_life_crash.py tests/test_shared_session.py
 	$(SPARKED) -m tests.faults --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: bench

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.kills import in_long_runs
 from tests.shared_session import SharedSession
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,6 +71,7 @@ def test_without_spark():
 '''
 
 
+@in_long_runs
 @pytest.mark.spark
 @pytest.mark.aside
 def test_a_broken_session_is_made_anew(tmp_path):

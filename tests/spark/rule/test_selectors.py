@@ -191,7 +191,8 @@ def test_copies_of_a_scan_are_chosen_from_alike(spark, planning, root, tmp_path,
     copies = Counter(scan.key for scan in read_scans(plan))
     assert max(copies.values()) > 1, "the test can see nothing if Spark copies nothing"
     off, on = fact_scans(spark, query)
-    assert len(on) == len(off)
+    # Adaptive plans find an exchange again only if both copies are ready for it at the same time.
+    assert len(off) <= len(on) <= (max(copies.values()) + 1 if "adaptive" in planning else len(off))
     assert {scan.files for scan in on} == {1}
     assert all(scan.selectors for scan in on)
     paths = sorted({path for scan in on for path in scan.paths})
@@ -217,6 +218,7 @@ def test_what_chooses_for_one_copy_alone_is_left_out(spark, planning, tmp_path):
         frame = spark.sql(query)
         expected = rows_of(frame)
         folders = scan_of(frame, "folders").files
+    assert folders == (1 if "broadcast" in planning else 8)
     frame = spark.sql(query)
     assert rows_of(frame) == expected
     assert scan_of(frame, "folders").files <= folders

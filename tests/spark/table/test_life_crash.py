@@ -12,7 +12,7 @@ from sidestep.spark.table.load import load
 from sidestep.spark.table.optimize import optimize
 from sidestep.store import read_snapshot
 from sidestep.store.upkeep.vacuum import vacuum
-from tests.faults.kills import run_child
+from tests.faults.kills import in_long_runs, run_child
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, check, made, new_table, paths
 from tests.spark.tables import data_files
 
@@ -82,7 +82,9 @@ def leftovers(root: Path) -> set[str]:
     return {path.name for path in data_files(root)} - paths(root) | partial
 
 
-@pytest.mark.parametrize("point", ["writing", "index", "commit"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("writing", marks=in_long_runs), pytest.param("index", marks=in_long_runs), "commit"]
+)
 def test_a_load_that_is_killed(spark, enabled, tmp_path, point):
     for part in range(2):
         write_deltalake(str(tmp_path), arrow(ROWS[part::2]), mode="append")

@@ -58,7 +58,7 @@ def stored(root):
     return contents(DeltaTable(str(root)).to_pyarrow_table(columns=ARROW.names).to_pylist())
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=in_long_runs) for seed in range(6, 14))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=in_long_runs) for seed in range(4, 14))])
 def test_random_merges_are_what_row_by_row_gives(spark, enabled, root, tmp_path, seed):
     choose = random.Random(seed)
     table, rows = root, list(ROWS)
