@@ -267,13 +267,8 @@ def _edges(graph: JoinGraph) -> Iterator[Edge]:
     """Each condition once, whichever ways it may be used."""
     ways: dict[tuple[int, int, str], set[bool]] = {}
     for link in graph.links:
-        a, b = (
-            (graph.table_column(link.origin, link.source.column).name, link.origin),
-            (
-                graph.table_column(link.target, link.comparand.column).name,
-                link.target,
-            ),
-        )
+        a = link.source.text(graph.table_column(link.origin, link.source.column).name), link.origin
+        b = link.comparand.text(graph.table_column(link.target, link.comparand.column).name), link.target
         onward = link.origin < link.target
         (left, first), (right, second) = (a, b) if onward else (b, a)
         op = link.op if onward else link.op.flipped
