@@ -133,9 +133,7 @@ final class PredicateWriter {
 
   /** Writes a column, a cast of one or a literal; false for anything else. */
   boolean operand(Expression e) {
-    while (e instanceof KnownNotNull || e instanceof KnownFloatingPointNormalized || e instanceof NormalizeNaNAndZero) {
-      e = (Expression) ((UnaryExpression) e).child();
-    }
+    e = bare(e);
     if (e instanceof AttributeReference) {
       out.open('[').text("a").id(((AttributeReference) e).exprId().id()).close(']');
       return true;
@@ -154,8 +152,17 @@ final class PredicateWriter {
     return false;
   }
 
+  /** An expression without what Spark puts around it that leaves equal values equal. */
+  private static Expression bare(Expression e) {
+    while (e instanceof KnownNotNull || e instanceof KnownFloatingPointNormalized || e instanceof NormalizeNaNAndZero) {
+      e = (Expression) ((UnaryExpression) e).child();
+    }
+    return e;
+  }
+
   /** Whether a value is computed from another and a constant. */
   boolean isComputed(Expression e) {
+    e = bare(e);
     return e instanceof Add || e instanceof Subtract || e instanceof Multiply || e instanceof Divide
         || e instanceof UnaryMinus || e instanceof DateAdd || e instanceof DateSub
         || e instanceof Cast && isComputed(((Cast) e).child());
@@ -166,6 +173,7 @@ final class PredicateWriter {
    * constant, type], or [as, what is cast, type]. False, with something half written, for anything else.
    */
   boolean computed(Expression e) {
+    e = bare(e);
     if (!isComputed(e)) return operand(e);
     if (e instanceof Cast) {
       out.open('[').text("as");
