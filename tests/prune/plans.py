@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import eq, gt, le
 from random import Random
 
@@ -218,6 +218,11 @@ class GivenTables:
     """Tables by the keys of their scans."""
 
     views: Mapping[str, TableView]
+    small: Mapping[str, Catalog] = field(default_factory=dict)
+    """Tables of which each row is known."""
+
+    def rows(self, scan: Scan, columns: Mapping[str, DataType]) -> Catalog | None:
+        return self.small.get(scan.key)
 
     def covers(self, scan: Scan) -> bool:
         return scan.key in self.views
@@ -248,10 +253,11 @@ def prune(
     options: InducedOptions | None = None,
     off: Collection[str] = (),
     in_full: bool = False,
+    small: Mapping[str, Catalog] | None = None,
 ) -> Pruned:
     """All stages over a query whose tables are these."""
     settings = Settings(frozenset(off), options or InducedOptions(), in_full=in_full)
-    analyzed, decision = decide(query, GivenTables(views), settings)
+    analyzed, decision = decide(query, GivenTables(views, small or {}), settings)
     induced = decision.induced
     return Pruned(
         by_scan(analyzed, decision.static),

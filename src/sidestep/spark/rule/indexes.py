@@ -18,6 +18,7 @@ from sidestep.spark.jvm.wire import pack_files, pack_footers
 from sidestep.spark.rule.refresh import Refresher
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
+from sidestep.store.index.small_table import SmallTable
 from sidestep.store.index.table_index import open_folder, warn_once
 
 log = logging.getLogger("sidestep")
@@ -42,6 +43,8 @@ class OpenIndex:
     root: str
     """The table's path as Hadoop's ``Path.toUri().getPath()`` has it: the keys are relative to it."""
     index: TableIndex
+    small: SmallTable
+    """Its rows, if they are few."""
 
 
 class _Slot:
@@ -159,7 +162,7 @@ class Indexes:
             self._rule.dropKeys(before.id)
         if view is None or len(view.files) == 0:
             return None
-        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view)
+        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view, SmallTable(location, view))
         self._send(opened)
         return opened
 

@@ -53,13 +53,28 @@ class FileScan:
                 leaf, reading = source
                 values = self._values(leaf, group) if read else None
                 raw = self._from_footer(leaf, reading, type, group) or self._from_data(leaf, type, group, values)
-                summary = self._as_read(leaf, reading, type, group, raw)
+                summary = self._as_read(leaf, reading, type, rows, raw)
                 if summary != raw or (raw.lower is None and raw.nulls != rows):
                     values = None  # Spark may read other values than the file has
             summaries.append(summary)
             if wanted:
                 synopses.append(block_synopses(column, type, values, plan))
         return summaries, synopses
+
+    def rows_of(self, column: str, type: DataType) -> list[ColumnSummary]:
+        """The column's value in each row, as the zone map of a block of that row alone."""
+        source = self._source(column, type)
+        summaries: list[ColumnSummary] = []
+        for group, rows in enumerate(self.rows):
+            if isinstance(source, ColumnSummary):
+                summaries += [UNKNOWN if source == UNKNOWN else _without_values(1, type)] * rows
+                continue
+            leaf, reading = source
+            values = self._values(leaf, group)
+            for row in range(rows):
+                raw = UNKNOWN if values is None else summarize(values.slice(row, 1), type)
+                summaries.append(self._as_read(leaf, reading, type, 1, raw))
+        return summaries
 
     def _source(self, column: str, type: DataType) -> tuple[Leaf, Reading] | ColumnSummary:
         """Where the column comes from; a summary of no values if it is not there, UNKNOWN if that is not certain."""
@@ -81,10 +96,10 @@ class FileScan:
         return [_single(found) for found in self.column(name, INTEGER, BuildPlan())[0]]
 
     def _as_read(
-        self, leaf: Leaf, reading: Reading, type: DataType, group: int, summary: ColumnSummary
+        self, leaf: Leaf, reading: Reading, type: DataType, rows: int, summary: ColumnSummary
     ) -> ColumnSummary:
-        """A summary of what the file has as one of what any session reads."""
-        if summary.nulls == self.rows[group]:
+        """A summary of what the file has in some rows as one of what any session reads."""
+        if summary.nulls == rows:
             return summary
         if reading.within is not None and not _inside(summary, reading.within):
             return UNKNOWN
