@@ -221,8 +221,9 @@ class GivenTables:
     small: Mapping[str, Catalog] = field(default_factory=dict)
     """Tables of which each row is known."""
 
-    def rows(self, scan: Scan, columns: Mapping[str, DataType]) -> Catalog | None:
-        return self.small.get(scan.key)
+    def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
+        known = self.small.get(scan.key)
+        return known if known is not None and known.blocks <= most else None
 
     def covers(self, scan: Scan) -> bool:
         return scan.key in self.views

@@ -77,9 +77,9 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
         return replace(decision, induced=Induced(graph, decision.static, decision.kept)) if in_full else decision
     catalogs = {key: query.tables.catalogs(query.scans[key], columns[key]) for key in keys}
     rows = {
-        key: query.tables.rows(query.scans[key], {**query.columns[key], **columns[key]})
+        key: query.tables.rows(query.scans[key], {**query.columns[key], **columns[key]}, options.small_rows)
         for key in keys
-        if key not in query.unfiltered
+        if key not in query.unfiltered and options.small_rows
     }
 
     def exchange(complete: frozenset[str]) -> Induced:

@@ -16,12 +16,13 @@ from sidestep.predicate.types import DOUBLE, INTEGER, STRING, DataType, Value
 from sidestep.store import locate, read_snapshot
 from sidestep.store.index.small_table import SmallTable
 from sidestep.store.index.table_index import open_index
-from sidestep.store.parquet.rows import MOST_ROWS, row_catalog
+from sidestep.store.parquet.rows import row_catalog
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis import kept_blocks
 
 COLUMNS: dict[str, DataType] = {"i": INTEGER, "s": STRING, "d": DOUBLE}
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string()), ("d", pa.float64())])
+MOST = 1_000
 _numbers = count()
 
 rows_of_table = st.lists(
@@ -69,7 +70,7 @@ def test_no_row_is_denied_its_value(tmp_path, rows):
 
 def test_a_value_finds_its_rows_alone(tmp_path):
     folder = write(tmp_path / "t", [(n, f"name {n}", n / 4) for n in range(100)])
-    catalog = small(folder).catalog({"i": INTEGER, "s": STRING})
+    catalog = small(folder).catalog({"i": INTEGER, "s": STRING}, MOST)
     assert catalog is not None
     for name, type, value in (("i", INTEGER, 42), ("s", STRING, "name 42")):
         kept = kept_blocks(catalog, Within(Column(name, type), IntervalSet.point(type, value)))
@@ -77,21 +78,21 @@ def test_a_value_finds_its_rows_alone(tmp_path):
 
 
 def test_what_is_not_small_or_has_changed_says_nothing(tmp_path):
-    many = write(tmp_path / "many", [(n, "", 0.0) for n in range(MOST_ROWS + 1)], 2_000)
-    assert small(many).catalog(COLUMNS) is None
+    many = write(tmp_path / "many", [(n, "", 0.0) for n in range(MOST + 1)], 2_000)
+    assert small(many).catalog(COLUMNS, MOST) is None
     for number in range(5):
         write(tmp_path / "files", [(number, "", 0.0)], name=f"f{number}")
-    assert small(tmp_path / "files").catalog(COLUMNS) is None
+    assert small(tmp_path / "files").catalog(COLUMNS, MOST) is None
     table = small(write(tmp_path / "t", [(1, "a", 0.0)]))
     write(tmp_path / "t", [(2, "a", 0.0)])
     os.utime(tmp_path / "t" / "f.parquet", (1, 1))
-    assert table.catalog(COLUMNS) is None
+    assert table.catalog(COLUMNS, MOST) is None
     gone = small(write(tmp_path / "gone", [(1, "a", 0.0)]))
     (tmp_path / "gone" / "f.parquet").unlink()
-    assert gone.catalog(COLUMNS) is None
+    assert gone.catalog(COLUMNS, MOST) is None
 
 
 def test_a_catalog_is_made_once(tmp_path):
     table = small(write(tmp_path / "t", [(1, "a", 0.0)]))
-    assert table.catalog({"i": INTEGER}) is table.catalog({"i": INTEGER})
-    assert table.catalog({}) is None
+    assert table.catalog({"i": INTEGER}, MOST) is table.catalog({"i": INTEGER}, MOST)
+    assert table.catalog({}, MOST) is None

@@ -108,9 +108,9 @@ def enable(
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
-    ``.maxRanges`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves out one of the
-    stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file
-    only if its footer is the one that was indexed, where size and modification time are not enough.
+    ``.maxRanges``, ``.smallRows`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves
+    out one of the stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer``
+    skips a file only if its footer is the one that was indexed, where size and modification time are not enough.
     """
     check_session(spark)
     if refresh not in ("auto", "off"):

@@ -10,7 +10,7 @@ from functools import cached_property
 from sidestep.predicate.types import DataType
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.location import Location
-from sidestep.store.parquet.rows import MOST_BYTES, MOST_FILES, MOST_ROWS, row_catalog
+from sidestep.store.parquet.rows import MOST_BYTES, MOST_FILES, row_catalog
 from sidestep.store.snapshot import DataFile
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.synopsis import Catalog
@@ -30,15 +30,15 @@ class SmallTable:
     def _files(self) -> tuple[DataFile, ...] | None:
         """All files that there are entries of; None if that is too much to be read while a query is planned."""
         files, blocks = self._index.files, self._index.map
-        small = len(files) <= MOST_FILES and blocks.rows.sum() <= MOST_ROWS and blocks.bytes.sum() <= MOST_BYTES
+        small = len(files) <= MOST_FILES and blocks.bytes.sum() <= MOST_BYTES
         if not small or not self._location.local or self._index.partition_columns:
             return None
         keys = (files[name].to_pylist() for name in ("path", "size", "modified"))
         return tuple(DataFile(*key) for key in zip(*keys, strict=True))
 
-    def catalog(self, columns: Mapping[str, DataType]) -> Catalog | None:
-        """A block for each row, with what it holds in these columns."""
-        if self._files is None or not columns:
+    def catalog(self, columns: Mapping[str, DataType], most: int) -> Catalog | None:
+        """A block for each row, with what it holds in these columns; None if there are more than ``most`` rows."""
+        if not columns or int(self._index.map.rows.sum()) > most or self._files is None:
             return None
         wanted = frozenset(columns.items())
         with self._lock:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.predicate.types import FLOATING, INTEGER, DataType
+from sidestep.predicate.types import FLOATING, INTEGER, INTEGRAL, DataType
 from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
 from sidestep.store.parquet.trust import Writer, widen_for_calendar
 from sidestep.synopsis.build import BuildPlan, block_synopses
@@ -71,7 +71,15 @@ class FileScan:
                 continue
             leaf, reading = source
             values = self._values(leaf, group)
+            plain = None if values is None else _plain_values(values, type)
+            if plain is not None and values is not None:
+                whole = summarize(values, type)
+                plain = plain if self._as_read(leaf, reading, type, rows, whole) == whole != UNKNOWN else None
             for row in range(rows):
+                value = None if plain is None else plain[row]
+                if value is not None:
+                    summaries.append(ColumnSummary(value, value, 0))
+                    continue
                 raw = UNKNOWN if values is None else summarize(values.slice(row, 1), type)
                 summaries.append(self._as_read(leaf, reading, type, 1, raw))
         return summaries
@@ -161,6 +169,11 @@ def _as_stored(array: pa.ChunkedArray, leaf: Leaf) -> pa.ChunkedArray:
     if pa.types.is_duration(array.type) and leaf.logical == "NONE":
         return pc.cast(array, pa.int64())
     return array
+
+
+def _plain_values(values: pa.ChunkedArray, type: DataType) -> list[int | None] | None:
+    """The values of integers, which are their own bounds; None for other types, which take a closer look."""
+    return values.to_pylist() if type.kind in INTEGRAL and pa.types.is_signed_integer(values.type) else None
 
 
 def _single(summary: ColumnSummary) -> int | None:
