@@ -134,7 +134,8 @@ def why_not(induced: Induced) -> Iterator[tuple[str, int]]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--films", type=int, default=FILMS, help="films in the data; a cast of twelve each")
+    parser.add_argument("--rows", type=int, default=FILMS, help="films in the data, each with a cast of twelve")
+    parser.add_argument("--seed", type=int, default=0, help="of the data and of what queries ask for")
     parser.add_argument("--queries", type=int, default=113, help="so many of the queries, from the first")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="2g", help="of Spark's driver")
@@ -142,10 +143,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     spark, console = spark_session(args.memory), Console()
-    folder = job_files(args.data, args.films)
-    texts = dict(list(job_families.queries().items())[: args.queries])
+    folder = job_files(args.data, args.rows, args.seed)
+    texts = dict(list(job_families.queries(args.seed).items())[: args.queries])
     found = {name: measure(spark, folder, given, texts) for name, given in (("default", None), ("by hand", BY_HAND))}
-    table = Table(title=f"{len(texts)} queries, {args.films:,} films: bytes of files that are not read")
+    table = Table(title=f"{len(texts)} queries, {args.rows:,} films: bytes of files that are not read")
     for heading in ("index", "cut %", "queries that cut nothing"):
         table.add_column(heading, justify="left" if heading == "index" else "right")
     for name, cut in found.items():

@@ -90,8 +90,12 @@ QUERIES = {
     "SELECT * FROM fact JOIN dim ON fact.k = 1000 - dim.k WHERE colour = 'green'": [["d1"], names([5, 6, 7])],
     "SELECT * FROM fact JOIN dim ON 10 - fact.k = -dim.k WHERE colour = 'green'": [["d1"], names([2, 3, 4, 5])],
     "SELECT * FROM fact JOIN dim ON (fact.k + 10) * 2 = dim.k WHERE colour = 'green'": [["d1"], names([1, 2])],
-    "SELECT * FROM fact JOIN dim ON CAST(fact.k AS DECIMAL(20, 0)) + 0.5 = dim.k * 2.5 WHERE colour = 'red'":
+    "SELECT * FROM fact JOIN dim ON CAST(fact.k AS DECIMAL(20, 0)) + 5.0 = dim.k * 2.5 WHERE colour = 'red'":
         [["d0"], names(range(6))],
+    # A small table is known to the row: no multiple of 25 is half a unit from a whole number.
+    "SELECT * FROM fact JOIN dim ON CAST(fact.k AS DECIMAL(20, 0)) + 0.5 = dim.k * 2.5 WHERE colour = 'red'": [],
+    "SELECT * FROM fact JOIN dim ON fact.k = dim.k WHERE dim.w IN (3, 47) AND colour <> 'blue'":
+        [["d0", "d1"], names([0, 4])],
     "SELECT * FROM fact JOIN dim ON fact.n + 100 <=> dim.k WHERE colour = 'green'": [["d1"], names([1, 2, 3])],
     "SELECT count(*) FROM fact JOIN dim ON fact.k < dim.k - 100 WHERE colour = 'red'": [["d0"], names([0, 1])],
     "SELECT * FROM fact WHERE k + 100 IN (SELECT k FROM dim WHERE colour = 'green')": [["d1"], names([1, 2, 3])],
