@@ -68,6 +68,9 @@ class CoveredWhole:
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
         return self.views[scan.key].catalogs
 
+    def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> None:
+        """The paper knows of blocks alone."""
+
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
         return frozenset(scan.key for scan in scans)
 

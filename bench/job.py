@@ -100,6 +100,22 @@ def job_tables(films: int, seed: int) -> dict[str, pa.Table]:
         "subject_id": _batches(len(covered), 2, 4, rng),
         "status_id": 2 + _batches(len(covered), 2, 6, rng),
     }
+    later = np.random.default_rng((seed, 1))  # of its own: the tables above stay as they were
+    tables["cast_info"]["person_role_id"] = _near(films_of, films, people, later)
+    tables["char_name"] = {"id": _ids(people), "name": [f"Character {n:07d}" for n in range(people)]}
+    tables["aka_name"] = {
+        "person_id": _along(_ids(people), people, later),
+        "name": [f"{'abcdefgh'[n]} {number:07d}" for number, n in enumerate(later.integers(0, 8, people))],
+    }
+    tables["person_info"] = {
+        "person_id": _along(_ids(people), 2 * people, later),
+        "info_type_id": np.array(sorted(NAMED_INFO))[_batches(2 * people, len(NAMED_INFO), 6, later) - 1],
+        "info": [f"{n:05d}" for n in later.integers(0, 100_000, 2 * people)],
+    }
+    tables["aka_title"] = {
+        "movie_id": _along(ids, films // 5, later),
+        "title": [f"Also {n:07d}" for n in range(films // 5)],
+    }
     made = {}
     for name, columns in tables.items():
         rows = len(next(iter(columns.values())))

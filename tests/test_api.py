@@ -78,7 +78,7 @@ PARAMETERS = {
     "append": ["spark", "table", "rows", "synopses", *WRITE],
     "delete": ["spark", "table", "where", "source", *WRITE],
     "disable": ["spark"],
-    "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds"],
+    "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh"],
     "explain": ["query", "spark"],
     "index": [
         "spark", "table", "columns", "footers", "synopses", "budget", "log", "name", "tables", "dialect", "rebuild",

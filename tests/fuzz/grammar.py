@@ -28,6 +28,11 @@ ONE_SIDED = ("LEFT SEMI", "LEFT ANTI")
 WHOLE = ("int", "bigint")
 
 
+def undone(column: str) -> list[str]:
+    """What is computed from a column of whole numbers, and can be undone."""
+    return [f"{column} + 1", f"-{column}", f"{column} * 2", f"3 - {column}", f"({column} + 1) * 2"]
+
+
 @dataclass(frozen=True)
 class Relation:
     """A query, and the columns that it gives, with their types."""
@@ -213,8 +218,9 @@ class Grammar(Conditions):
         for number in range(1 + self.choices.happens(0.3)):
             a, b = self.choices.among(pairs)
             op = self.choices.among(("=", "=", "=", "=", "<=>", "<", ">=") if number else ("=", "=", "=", "=", "<=>"))
-            shift = " + 1" if left[a] in WHOLE and self.choices.happens(0.1) else ""
-            parts.append(f"{a}{shift} {op} {b}")
+            one = self.choices.among(undone(a)) if left[a] in WHOLE and self.choices.happens(0.15) else a
+            two = self.choices.among(undone(b)) if right[b] in WHOLE and self.choices.happens(0.05) else b
+            parts.append(f"{one} {op} {two}")
         if self.choices.happens(0.25):
             parts.append(self.condition({**left, **right}))
         return " AND ".join(parts)
@@ -489,7 +495,12 @@ class Grammar(Conditions):
             (f"CASE WHEN {a} IS NULL THEN {literal(kind, 3)} ELSE {a} END", kind),
         ]
         if kind in WHOLE:
-            forms += [(f"{a} + 1", kind), (f"-{a}", kind), (f"CAST({a} AS BIGINT)", "bigint"), (f"{a} * 2", kind)]
+            forms += [(made, kind) for made in undone(a)] + [(f"CAST({a} AS BIGINT)", "bigint")]
+        if kind == "double" and not self.plain:
+            forms += [(f"-{a}", kind), (f"{a} / 4", kind), (f"{a} * 0.1D", kind)]
+            self.common = False
+        if kind == "date":
+            forms += [(f"{a} + 3", kind)]
         what, type = self.choices.among(forms)
         self.common = self.common and kind in COMMON
         columns = {**below.columns, new: type}

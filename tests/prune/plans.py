@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import eq, gt, le
 from random import Random
 
 import numpy as np
@@ -24,7 +25,6 @@ from sidestep.prune import (
     Project,
     Query,
     Scan,
-    Shifted,
     Union,
     Window,
 )
@@ -32,7 +32,8 @@ from sidestep.prune.analysis import Masks, Settings, StageReport, by_scan
 from sidestep.prune.decide import decide
 from sidestep.prune.dips.induced import Bound, Edge, Node
 from sidestep.prune.dips.model import Dip, InducedOptions, TableView
-from sidestep.prune.plan.algebra import DynamicScan, Sides, children
+from sidestep.prune.plan.algebra import Compared, DynamicScan, Sides, children
+from sidestep.prune.plan.computed import Computed, Linear, arithmetic_step, cast_step, with_step
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
 from tests.prune.joins import EXISTENCE, KINDS, Cell, Row, join_rows
@@ -118,24 +119,29 @@ def run(operator: Operator, data: Mapping[str, list[Row]]) -> list[Row]:
     raise AssertionError(operator)
 
 
-def _value(operand: Column | Cast, row: Row) -> Cell:
-    return row[(operand.column if isinstance(operand, Cast) else operand).name]
+def _value(operand: Compared, row: Row) -> Cell:
+    """What an operand is in a row of small integers, of which no sum leaves its type."""
+    value = row[(operand if isinstance(operand, Column) else operand.column).name]
+    for step in operand.steps if isinstance(operand, Computed) else ():
+        if isinstance(step, Linear) and value is not None:
+            value = step.times * value + step.plus
+    return value
 
 
-def _sum(operand: Column | Shifted, row: Row) -> Cell:
-    if isinstance(operand, Column):
-        return row[operand.name]
-    value = row[operand.column.name]
-    return None if value is None else value + operand.add
+_COMPARES = {Op.EQ: eq, Op.LE: le, Op.GT: gt}
+
+
+def _compares(op: Op, one: Cell, other: Cell) -> bool:
+    if op is Op.NULL_SAFE:
+        return one == other
+    return one is not None and other is not None and bool(_COMPARES[op](one, other))
 
 
 def _joined(join: Join, left: list[Row], right: list[Row]) -> list[Row]:
     def meets(a: Row, b: Row) -> bool:
         both = a | b
-        for one, other in join.shifted:
-            first, second = _sum(one, both), _sum(other, both)
-            if first is None or first != second:
-                return False
+        if not all(_compares(op, _value(one, both), _value(other, both)) for op, one, other in join.computed):
+            return False
         return join.condition is None or evaluate(join.condition, both) is True
 
     own, other = ([column.name for column in outputs(side)] for side in (join.left, join.right))
@@ -212,6 +218,12 @@ class GivenTables:
     """Tables by the keys of their scans."""
 
     views: Mapping[str, TableView]
+    small: Mapping[str, Catalog] = field(default_factory=dict)
+    """Tables of which each row is known."""
+
+    def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
+        known = self.small.get(scan.key)
+        return known if known is not None and known.blocks <= most else None
 
     def covers(self, scan: Scan) -> bool:
         return scan.key in self.views
@@ -242,10 +254,11 @@ def prune(
     options: InducedOptions | None = None,
     off: Collection[str] = (),
     in_full: bool = False,
+    small: Mapping[str, Catalog] | None = None,
 ) -> Pruned:
     """All stages over a query whose tables are these."""
     settings = Settings(frozenset(off), options or InducedOptions(), in_full=in_full)
-    analyzed, decision = decide(query, GivenTables(views), settings)
+    analyzed, decision = decide(query, GivenTables(views, small or {}), settings)
     induced = decision.induced
     return Pruned(
         by_scan(analyzed, decision.static),
@@ -311,18 +324,32 @@ class RandomPlans:
         condition = None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
         exists = f"e{self.number()}" if kind is EXISTENCE else None
         alike = [(a, b) for a in first for b in second if a.type == b.type]
-        shifted: tuple[tuple[Column | Shifted, Column | Shifted], ...] = ()
-        if alike and self.random.random() < 0.1:
+        computed: list[tuple[Op, Compared, Compared]] = []
+        if alike and self.random.random() < 0.2:
             a, b = self.random.choice(alike)
-            shifted = ((a, Shifted(b, self.random.randint(-4, 4))),)
-        return Join(kind, left, right, condition, self.random.random() < 0.02, exists, shifted)
+            op = self.random.choices((Op.EQ, Op.NULL_SAFE, Op.LE, Op.GT), (6, 2, 1, 1))[0]
+            computed.append((op, self.computed(a), self.computed(b)))
+        return Join(kind, left, right, condition, self.random.random() < 0.02, exists, tuple(computed))
+
+    def computed(self, own: Column, most: int = 2) -> Compared:
+        """A column, or what a step or two make of it."""
+        made: Compared = own
+        for _ in range(self.random.randint(0, most)):
+            constant = Literal(self.random.choice((-4, -3, -2, -1, 1, 2, 3)), own.type)
+            op = self.random.choice(("+", "-", "from", "*", "negate"))
+            made = with_step(made, arithmetic_step(op, own.type, constant, own.type)) or made
+        return made
 
     def united(self, left: Operator, right: Operator) -> Operator:
         first, second = self.integers(left), self.integers(right)
         width = min(len(first), len(second), 2)
-        puts: list[list[Column | Cast | None]] = [[], []]
+        puts: list[list[Compared | None]] = [[], []]
         for put, own in zip(puts, (first, second), strict=True):
             for chosen in self.random.sample(own, width):
+                some = self.computed(chosen, 1) if self.random.random() < 0.3 else chosen
+                if isinstance(some, Computed):
+                    put.append(some if some.type == LONG else with_step(some, cast_step(some.type, LONG)))
+                    continue
                 plain = chosen if chosen.type == LONG else Cast(chosen, LONG)
                 put.append(None if self.random.random() < 0.1 else plain)
         columns = tuple(column(self.number(), LONG) for _ in range(width))

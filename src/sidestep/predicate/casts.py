@@ -102,6 +102,26 @@ def pull_back(ranges: IntervalSet, source: DataType) -> IntervalSet | None:
     return IntervalSet(source, tuple(images))
 
 
+def push_forward(ranges: IntervalSet, target: DataType) -> IntervalSet:
+    """The images of values under a monotone cast. An end that is none stays none: more than needed, never less."""
+    source = ranges.type
+    if source == target:
+        return ranges
+    exact = is_lossless(source, target)
+    return IntervalSet(
+        target,
+        tuple(
+            Interval(
+                None if interval.low is None else cast(interval.low, source, target),
+                None if interval.high is None else cast(interval.high, source, target),
+                interval.low_closed or not exact,
+                interval.high_closed or not exact,
+            )
+            for interval in ranges.intervals
+        ),
+    )
+
+
 def by_value(ranges: IntervalSet, target: DataType) -> IntervalSet:
     """The values of another type that are equal, as numbers, to some value in the ranges.
 
@@ -250,7 +270,18 @@ def _first(source: DataType, target: DataType, step: Fraction, value: Value, abo
         guess = beyond if float(value) > 0 else least
     else:
         guess = min(max(math.ceil(Fraction(value) / step), least), beyond)  # type: ignore[arg-type]
-    below, at = _gallop(guess, least - 1, beyond, reached)
+    return first_reached(guess, least, beyond, reached)
+
+
+def first_reached(guess: int, least: int, beyond: int, reached: Callable[[int], bool]) -> int:
+    """The first number from ``least`` on of which a condition is true that is true of all after it; ``beyond`` if none.
+
+    The nearer the guess, the fewer numbers are tried.
+
+    >>> first_reached(5, 0, 1_000, lambda n: n * n >= 200)
+    15
+    """
+    below, at = _gallop(min(max(guess, least), beyond), least - 1, beyond, reached)
     while at - below > 1:
         middle = (below + at) // 2
         below, at = (below, middle) if reached(middle) else (middle, at)

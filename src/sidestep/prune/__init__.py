@@ -16,7 +16,6 @@ from sidestep.prune.plan.algebra import (
     Project,
     Query,
     Scan,
-    Shifted,
     Union,
     Window,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "Query",
     "Scan",
     "ScanFilter",
-    "Shifted",
     "Union",
     "Window",
     "scan_filters",

@@ -32,6 +32,10 @@ class Tables(Protocol):
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
         """The keys of those among some covered scans all of whose files have their blocks in the catalogs."""
 
+    def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
+        """What is known of these columns in each row of a covered table, all its rows and perhaps others, as blocks of
+        one row; None of a table with more than ``most`` rows, or one that cannot be read quickly."""
+
 
 @dataclass(frozen=True, slots=True)
 class SelectorOptions:

@@ -76,12 +76,18 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
     if len(keys) < 2:
         return replace(decision, induced=Induced(graph, decision.static, decision.kept)) if in_full else decision
     catalogs = {key: query.tables.catalogs(query.scans[key], columns[key]) for key in keys}
+    rows = {
+        key: query.tables.rows(query.scans[key], {**query.columns[key], **columns[key]}, options.small_rows)
+        for key in keys
+        if key not in query.unfiltered and options.small_rows
+    }
 
     def exchange(complete: frozenset[str]) -> Induced:
         views = {key: TableView(own, key in complete) for key, own in catalogs.items()}
         views |= {key: TableView(own, False) for key, own in decision.catalogs.items() if key not in views}
         by_place = [views.get(place.scan.key) for place in query.places]
-        return induce(graph, by_place, query.formulas, decision.kept, options)
+        rows_by_place = [rows.get(place.scan.key) for place in query.places]
+        return induce(graph, by_place, query.formulas, decision.kept, options, rows_by_place)
 
     def complete(asked: Iterable[str]) -> frozenset[str]:
         scans = [query.scans[key] for key in asked]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from sidestep.prune import Operator, Query
 from sidestep.prune.dips.induced import Bound
 from sidestep.prune.dips.model import InducedOptions, TableView
-from sidestep.synopsis import Mask
+from sidestep.synopsis import Catalog, Mask
 from tests.prune.plans import Blocks, RandomPlans, prune, random_blocks, result, rows_of, view
 
 ANY_TIME = 60.0
@@ -27,6 +27,8 @@ class Case:
     unindexed: dict[str, Blocks]
     """Blocks that no catalog knows of, and that are therefore always read."""
     views: dict[str, TableView]
+    small: dict[str, Catalog] = field(default_factory=dict)
+    """Of some tables, a block for each row that the catalogs know of."""
 
     def result(self, kept: Mapping[str, Sequence[bool] | Mask], bounds: Mapping[str, Sequence[Bound]]) -> object:
         """What the query gives on these blocks only, and on rows within the bounds only."""
@@ -55,13 +57,17 @@ def random_case(random: Random, silent: float = 0.1) -> Case:
             unknown = [random.random() < 0.07 for _ in blocks]
             complete = not case.unindexed[table.key]
             case.views[table.key] = view(blocks, types, random.choice((1, 2)), unknown, complete)
+            if random.random() < 0.3:
+                each = [[row] for row in rows_of(blocks)]
+                hidden = [random.random() < 0.05 for _ in each]
+                (case.small[table.key],) = view(each, types, 1, hidden).catalogs
     return case
 
 
 def check(seed: int, options: InducedOptions, silent: float = 0.1) -> tuple[int, int]:
     random = Random(seed)
     case = random_case(random, silent)
-    found = prune(case.query, case.views, options)
+    found = prune(case.query, case.views, options, small=case.small)
     kept = {key: masks[0].tolist() for key, masks in found.kept.items()}
     expected = case.result({}, {})
     assert case.result(kept, {}) == expected, (seed, case, found.dips)

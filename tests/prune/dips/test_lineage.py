@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from sidestep.errors import SidestepError
 from sidestep.predicate import And, Cast, Column, Comparison, Op, Opaque, Or, Predicate
 from sidestep.predicate.types import BOOLEAN, INTEGER, LONG, STRING
 from sidestep.prune import (
@@ -19,13 +18,13 @@ from sidestep.prune import (
     Project,
     Query,
     Scan,
-    Shifted,
     Union,
     Window,
 )
 from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import InducedOptions
+from sidestep.prune.plan.computed import Computed, Linear
 from tests.prune.joins import CROSS, EXISTENCE, FULL_OUTER, INNER, LEFT_ANTI, LEFT_OUTER, LEFT_SEMI, RIGHT_OUTER
 from tests.prune.plans import Blocks, column, equal, prune, result, rows_of, scan, spans, viewed
 
@@ -78,10 +77,9 @@ def test_rule_2_a_column_that_was_made_anew_is_another_column():
 
 def test_rule_2_a_column_plus_a_constant_is_undone():
     later = Aggregate(frozenset({"11"}), B)
-    plan = Join(INNER, A, later, shifted=((column(1), Shifted(column(11), -6)),))
-    assert kept(plan)["b"] == [1]
-    with pytest.raises(SidestepError, match="integer"):
-        Shifted(column(1, STRING), 1)
+    less = Computed(column(11), (Linear(INTEGER, INTEGER, 1, -6, "{} - 6"),))
+    assert kept(Join(INNER, A, later, computed=((Op.EQ, column(1), less),)))["b"] == [1]
+    assert kept(Join(INNER, A, later, computed=((Op.EQ, less, column(1)),)))["b"] == [1]
 
 
 def test_rule_3_group_bys_pass_their_columns():

@@ -89,7 +89,7 @@ def random_order(random: Random, plan: Operator) -> Order:
 
 
 def _sign(join: Join) -> tuple[object, ...]:
-    return join.type.name, join.condition, join.exists, join.shifted
+    return join.type.name, join.condition, join.exists, join.computed
 
 
 def check(seed: int) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 A condition ``a = b`` lets a row of one side matter only if its value occurs on the other, so the ranges of a become
 ranges of b (column equivalence; diPs, section 2). Types need not agree: Catalyst casts one side or both, and ranges go
 *forward* through the cast on their own side and *back* through the cast on the other. Both directions round outwards,
-so what is carried is never too little; a cast that does not keep order carries nothing.
+so what is carried is never too little; a cast that does not keep order carries nothing. Columns that a side is computed
+from are carried in the same way, step by step (:mod:`~sidestep.prune.plan.computed`).
 
 ======================  ======================================================================
 condition               b must lie in
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.predicate import Column, DataType, Interval, IntervalSet, Op, is_lossless, is_monotone, pull_back
-from sidestep.predicate.casts import by_value, cast
-from sidestep.predicate.types import INTEGRAL, Kind, integer_range
+from sidestep.predicate import Column, DataType, Interval, IntervalSet, Op, is_lossless
+from sidestep.predicate.casts import by_value
+from sidestep.predicate.types import INTEGRAL, Kind
 from sidestep.prune.dips.column_ranges import NOTHING
+from sidestep.prune.plan.computed import Step, cast_step, text_of
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import GREATEST, LEAST, Coding
 from sidestep.synopsis.values.forms import Form
@@ -37,31 +39,37 @@ BANDS = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 
 @dataclass(frozen=True, slots=True)
 class Comparand:
-    """A column as it stands in a comparison: cast to a type, or of its own; or plus a constant."""
+    """A column as it stands in a comparison: of its own type, cast to another, or computed by steps."""
 
     column: Column
     type: DataType
-    add: int = 0
+    computed: tuple[Step, ...] = ()
 
     def __hash__(self) -> int:
-        return hash((self.column.name, self.add))
+        return hash((self.column.name, self.computed))
 
     @property
-    def keeps_order(self) -> bool:
-        return is_monotone(self.column.type, self.type)
+    def steps(self) -> tuple[Step, ...] | None:
+        """What is done to the column, in order; None if that does not keep order."""
+        if self.computed or self.column.type == self.type:
+            return self.computed if self.type.ordered else None
+        step = cast_step(self.column.type, self.type)
+        return None if step is None else (step,)
 
     @property
     def keeps_values(self) -> bool:
-        return not self.add and is_lossless(self.column.type, self.type)
+        return not self.computed and is_lossless(self.column.type, self.type)
+
+    def text(self, name: str) -> str:
+        """The comparand as people write it, the column by a name."""
+        return text_of(name, self.computed)
 
 
 def carries(origin: Comparand, op: Op, target: Comparand) -> bool:
     """Whether ranges can be carried at all; a band only where both sides are compared as one type."""
-    if origin.add or target.add:
-        # Sums may wrap around, so they keep no order: only equality is carried, and only where none did.
-        one_type = origin.column.type == origin.type == target.type == target.column.type
-        return one_type and origin.type.kind in INTEGRAL and op in (Op.EQ, Op.NULL_SAFE)
-    return origin.keeps_order and target.keeps_order and (op not in BANDS or origin.type == target.type)
+    if origin.steps is None or target.steps is None:
+        return False
+    return op not in BANDS or origin.type == target.type
 
 
 def carry_ranges(
@@ -83,15 +91,15 @@ def carry_ranges(
     """
     if not len(ranges):
         return NOTHING
-    if origin.add or target.add:
-        return _shift(ranges, origin, target)
     if not converts(coding, origin, target, into):
         if op in (Op.LT, Op.LE):
             return CodeRanges(ranges.lows[:1], np.array([GREATEST]))
         if op in (Op.GT, Op.GE):
             return CodeRanges(np.array([LEAST]), ranges.highs[-1:])
         return ranges
-    values = _cast_forward(value_ranges(compact(coding, ranges, MOST_CONVERTED), coding), origin.type)
+    values = _forward(value_ranges(compact(coding, ranges, MOST_CONVERTED), coding), origin)
+    if values is None:
+        return None
     if op in (Op.LT, Op.LE):
         first = values.intervals[0]
         values = IntervalSet(values.type, (Interval(first.low, None),))
@@ -100,25 +108,28 @@ def carry_ranges(
         values = IntervalSet(values.type, (Interval(None, last.high),))
     elif origin.type != target.type:
         values = by_value(values, target.type)
-    back = pull_back(values, target.column.type)
+    back = _back(values, target)
     return None if back is None else code_ranges(back, into)
 
 
-def _shift(ranges: CodeRanges, origin: Comparand, target: Comparand) -> CodeRanges | None:
-    """Ranges of integers moved by a constant; None if a sum on the way would leave the type, and so might wrap."""
-    least, greatest = integer_range(origin.type)
-    low, high = (int(code) - 2**63 for code in (ranges.lows[0], ranges.highs[-1]))
-    for add in (origin.add, origin.add - target.add):
-        if low + add < least or high + add > greatest:
-            return None
-    by = np.uint64((origin.add - target.add) % 2**64)
-    return CodeRanges(ranges.lows + by, ranges.highs + by)
+def _forward(values: IntervalSet, origin: Comparand) -> IntervalSet | None:
+    """What a comparand is where its column is one of these values; None if that may be anything."""
+    found: IntervalSet | None = values
+    for step in origin.steps or ():
+        found = None if found is None else step.forward(found)
+    return found
+
+
+def _back(values: IntervalSet, target: Comparand) -> IntervalSet | None:
+    """The values of a comparand's column where it is one of these values."""
+    found: IntervalSet | None = values
+    for step in reversed(target.steps or ()):
+        found = None if found is None else step.back(found)
+    return found
 
 
 def converts(coding: Coding, origin: Comparand, target: Comparand, into: Coding) -> bool:
     """Whether carrying must go by way of values, one range at a time, since equal values have different codes."""
-    if origin.add or target.add:
-        return False
     return not (_same_codes(coding, into) and origin.keeps_values and target.keeps_values)
 
 
@@ -184,23 +195,3 @@ def _same_codes(one: Coding, other: Coding) -> bool:
     if a.kind is Kind.DECIMAL:
         return b.kind is Kind.DECIMAL and a.scale == b.scale
     return a == b or one.form is Form.FLOAT
-
-
-def _cast_forward(ranges: IntervalSet, target: DataType) -> IntervalSet:
-    """The images of values under a monotone cast. An end that is none stays none: more than needed, never less."""
-    source = ranges.type
-    if source == target:
-        return ranges
-    exact = is_lossless(source, target)
-    return IntervalSet(
-        target,
-        tuple(
-            Interval(
-                None if interval.low is None else cast(interval.low, source, target),
-                None if interval.high is None else cast(interval.high, source, target),
-                interval.low_closed or not exact,
-                interval.high_closed or not exact,
-            )
-            for interval in ranges.intervals
-        ),
-    )

@@ -15,7 +15,7 @@ from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_rang
 from sidestep.prune.dips.join_graph import JoinGraph, Link
 from sidestep.prune.dips.model import UNKNOWN, Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import ExchangeStep
-from sidestep.synopsis import Mask
+from sidestep.synopsis import Catalog, Mask
 from sidestep.synopsis.values.code_ranges import CodeRanges, joined
 from sidestep.synopsis.values.codes import Coding
 
@@ -71,11 +71,17 @@ class Exchange:
         self._routes: dict[int, _Route] = {}
         """By the identity of a link."""
         self._columns: dict[tuple[int, str], tuple[ColumnRanges | None, ...]] = {}
+        self._rows: dict[int, tuple[Catalog, Mask]] = {}
+        """Of small tables, every row as a block, and those that the query's own predicates leave."""
         self._impossible: set[int] = set()
         """Nodes of which something was asked that no row satisfies."""
         self._links: dict[tuple[int, int], list[Link]] = {}
         for link in graph.links:
             self._links.setdefault((link.origin, link.target), []).append(link)
+
+    def limit_by_rows(self, node: int, rows: Catalog, kept: Mask) -> None:
+        """Take what a small table holds from those of its rows that its own predicates leave."""
+        self._rows[node] = rows, kept
 
     # ---- what a node holds
 
@@ -122,11 +128,27 @@ class Exchange:
             if known is None or ranges is None:
                 return UNKNOWN
             if len(view.catalogs) == 1:
-                return Values(ranges, bool((known.may_be_null & kept).any()))
+                nulls = bool((known.may_be_null & kept).any())
+                return self._limited_by_rows(node, column, Values(ranges, nulls))
             lows.append(ranges.lows)
             highs.append(ranges.highs)
             nulls = nulls or bool((known.may_be_null & kept).any())
         return Values(joined(np.concatenate(lows), np.concatenate(highs)), nulls)
+
+    def _limited_by_rows(self, node: int, column: Column, values: Values) -> Values:
+        """What a table's blocks hold, less what none of the rows holds that may matter.
+
+        That rests on the table itself, as what its blocks hold does: it is only sent to others, and never asked of it.
+        """
+        rows, kept = self._rows.get(node, (None, None))
+        known = None if rows is None else column_ranges(rows, self.graph.table_column(node, column))
+        if known is None or kept is None:
+            return values
+        ranges = recode(known.union(kept), known.coding, self.coding(node, column))
+        if ranges is None:
+            return values
+        nulls = values.nulls and bool((known.may_be_null & kept).any())
+        return Values(intersect(values.ranges, ranges), nulls)
 
     def _held_by_inputs(self, node: int, column: Column) -> Values:
         """What the inputs of a union put into a column together."""

@@ -45,7 +45,7 @@ from sidestep.prune.dips.join_graph import JoinGraph
 from sidestep.prune.dips.model import Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import graph_of, schedule
 from sidestep.prune.plan.algebra import Scan
-from sidestep.synopsis import Mask
+from sidestep.synopsis import Catalog, Mask, kept_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, value_ranges
 from sidestep.synopsis.values.codes import Coding
 
@@ -154,15 +154,20 @@ def induce(
     formulas: Sequence[Formula],
     kept: Sequence[Sequence[Mask]],
     options: InducedOptions,
+    rows: Sequence[Catalog | None] = (),
 ) -> Induced:
     """Prune the scans of a join graph by the predicates that its joins induce.
 
     For each place (of ``graph.scans``) there is what is known of its table, the query's own predicates, and the blocks
-    that are kept up to now. A table that nothing is known of is read whole, but passes on what it is asked for.
+    that are kept up to now. A table that nothing is known of is read whole, but passes on what it is asked for. Of a
+    small one, ``rows`` has every row as a block: then what it sends is what the rows hold that its predicates leave.
     """
     known = {node: view for node, view in zip(graph.scans, views, strict=True) if view is not None}
     masks = {node: own for node, own in zip(graph.scans, kept, strict=True) if node in known}
     exchange = Exchange(graph, known, masks, options)
+    for node, own, formula in zip(graph.scans, rows or [None] * len(graph.scans), formulas, strict=True):
+        if own is not None:
+            exchange.limit_by_rows(node, own, kept_blocks(own, formula))
     _run(exchange, dict(zip(graph.scans, formulas, strict=True)))
     return Induced(
         graph=graph,
@@ -267,13 +272,8 @@ def _edges(graph: JoinGraph) -> Iterator[Edge]:
     """Each condition once, whichever ways it may be used."""
     ways: dict[tuple[int, int, str], set[bool]] = {}
     for link in graph.links:
-        a, b = (
-            (graph.table_column(link.origin, link.source.column).name, link.origin),
-            (
-                graph.table_column(link.target, link.comparand.column).name,
-                link.target,
-            ),
-        )
+        a = link.source.text(graph.table_column(link.origin, link.source.column).name), link.origin
+        b = link.comparand.text(graph.table_column(link.target, link.comparand.column).name), link.target
         onward = link.origin < link.target
         (left, first), (right, second) = (a, b) if onward else (b, a)
         op = link.op if onward else link.op.flipped

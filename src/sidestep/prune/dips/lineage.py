@@ -11,7 +11,7 @@
 =====================  ==========================  ==============================================================
 operator               up                          down
 =====================  ==========================  ==============================================================
-filter, projection     yes                         yes (rules 1 and 2); a column plus a constant is undone
+filter, projection     yes                         yes (rules 1 and 2); what is computed is undone
 group-by               columns it groups by        columns it groups by (rule 3)
 window                 yes                         columns it partitions by
 limit                  yes                         no: other rows would take the place of those that go
@@ -46,6 +46,7 @@ from sidestep.prune.dips.carry import BANDS, Comparand, carries
 from sidestep.prune.dips.join_graph import GraphNode, JoinGraph, Link, without_redundant
 from sidestep.prune.plan.algebra import (
     Aggregate,
+    Compared,
     Filter,
     Join,
     Limit,
@@ -54,13 +55,13 @@ from sidestep.prune.plan.algebra import (
     Project,
     Query,
     Scan,
-    Shifted,
     Sides,
     Window,
     children,
     walk,
 )
 from sidestep.prune.plan.algebra import Union as UnionAll
+from sidestep.prune.plan.computed import Computed
 
 _USED = frozenset({Op.EQ, Op.NULL_SAFE}) | BANDS
 
@@ -92,11 +93,8 @@ def join_graph(query: Query, movement: bool = True) -> JoinGraph:
     return JoinGraph(tuple(builder.nodes), tuple(without_redundant(list(links))), query.plans, tuple(builder.scans))
 
 
-Compared = Column | Cast | Shifted
-
-
 class Condition(NamedTuple):
-    """A comparison of two columns, each as it is, cast, or shifted."""
+    """A comparison of two columns, each as it is, cast, or computed from."""
 
     op: Op
     left: Compared
@@ -126,7 +124,7 @@ def _conditions(operator: Join | Filter) -> Iterator[Condition]:
         if isinstance(part.left, Column | Cast) and isinstance(part.right, Column | Cast):
             yield Condition(part.op, part.left, part.right)
     if isinstance(operator, Join):
-        yield from (Condition(Op.EQ, left, right) for left, right in operator.shifted)
+        yield from (Condition(*each) for each in operator.computed if each[0] in _USED)
 
 
 def _base(operand: Compared) -> Column:
@@ -278,7 +276,7 @@ def _pass_on(columns: Columns, preserved: bool) -> Columns:
 
 
 def _comparand(operand: Compared, column: Column) -> Comparand:
-    return Comparand(column, operand.type, operand.add if isinstance(operand, Shifted) else 0)
+    return Comparand(column, operand.type, operand.steps if isinstance(operand, Computed) else ())
 
 
 def _type_of(union: UnionAll, number: str) -> DataType:

@@ -34,17 +34,19 @@ class InducedOptions:
     """Computing time after which no further predicate is derived; what has been pruned by then stays pruned."""
     rounds: int = 10
     """Times that the schedule is repeated, at most."""
+    small_rows: int = 1_000
+    """Tables of at most this many rows are known to the row; 0 is for none."""
     movement: bool = True
     """Whether predicates leave the part of the plan that consists of selections and joins alone."""
     naive: bool = False
     """Send along all links again and again instead of by the schedule, to compare with."""
 
     def __post_init__(self) -> None:
-        for name, least in (("kappa", 1), ("max_ranges", 1), ("rounds", 1), ("seconds", 0)):
+        for name, least in (("kappa", 1), ("max_ranges", 1), ("rounds", 1), ("seconds", 0), ("small_rows", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise SidestepError(f"{name} must be a number of at least {least}, not {value!r}.")
-            if least == 1 and not isinstance(value, int):
+            if name != "seconds" and not isinstance(value, int):
                 raise SidestepError(f"{name} must be a whole number, not {value!r}.")
 
 

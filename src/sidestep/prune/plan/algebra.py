@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from enum import Flag
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import Cast, Column, DataType, Op, Predicate
-from sidestep.predicate.types import INTEGRAL
+from sidestep.predicate import Cast, Column, Op, Predicate
+from sidestep.prune.plan.computed import Computed
 
 
 class Sides(Flag):
@@ -120,21 +120,8 @@ class Project:
     random: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shifted:
-    """An integer column plus a constant: the change of a column that can be undone (diPs, section 3.2)."""
-
-    column: Column
-    add: int
-
-    def __post_init__(self) -> None:
-        if self.column.type.kind not in INTEGRAL:
-            raise SidestepError(f"Only integer columns are shifted by a constant, but this is a {self.column.type}.")
-
-    @property
-    def type(self) -> DataType:
-        return self.column.type
-
+Compared = Column | Cast | Computed
+"""A column as it is compared with others: as it is, cast, or computed from."""
 
 PARAMETER = "?"
 """What names of columns begin with whose value is a constant, but one that is known only when the query runs."""
@@ -169,8 +156,8 @@ class Join:
     random: bool = False
     exists: str | None = None
     """For an existence join: the number of the column that says whether there was a match."""
-    shifted: tuple[tuple[Column | Shifted, Column | Shifted], ...] = ()
-    """Equalities among the condition's conjuncts that predicates cannot say, as ``a = b - 53``; of one type each."""
+    computed: tuple[tuple[Op, Compared, Compared], ...] = ()
+    """Comparisons among the condition's conjuncts that predicates cannot say, as ``a = b - 53``: a side is computed."""
     number: int = -1
     """What Spark's side of the plan knows it by."""
     bytes: tuple[int, int] = (0, 0)
@@ -183,7 +170,8 @@ class Aggregate:
     """A group-by, or a distinct."""
 
     groups: frozenset[str]
-    """Numbers of the plain columns it groups by, aliases resolved; grouping by more than these is no harm."""
+    """Numbers of the columns it groups by, or by something computed from them, aliases resolved; above it nothing of
+    them is left but that. Grouping by more than these is no harm."""
     child: Operator
     random: bool = False
     grouped: bool = True
@@ -215,8 +203,8 @@ class Union:
     children: tuple[Operator, ...]
     columns: tuple[Column, ...]
     """The columns of the result, named by their numbers."""
-    outputs: tuple[tuple[Column | Cast | None, ...], ...]
-    """For each child, what it puts into each of these columns; None where that is no column, nor a cast of one."""
+    outputs: tuple[tuple[Compared | None, ...], ...]
+    """For each child, what it puts into each of these columns; None where that is not understood."""
     random: bool = False
 
     def __post_init__(self) -> None:

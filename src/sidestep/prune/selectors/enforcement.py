@@ -204,8 +204,8 @@ def _orders(join: Join) -> Iterator[Join]:
     """The join as it is, and with its inputs exchanged where that is the same join."""
     yield join
     if join.type.name in ("INNER", "CROSS"):
-        swapped = tuple((right, left) for left, right in join.shifted)
-        yield replace(join, left=join.right, right=join.left, shifted=swapped)
+        swapped = tuple((op.flipped, right, left) for op, left, right in join.computed)
+        yield replace(join, left=join.right, right=join.left, computed=swapped)
 
 
 def _distributions(join: Join) -> Iterator[tuple[_Request, _Request, tuple[str, ...] | None]]:

@@ -45,11 +45,11 @@ from sidestep.prune import (
     Project,
     Query,
     Scan,
-    Shifted,
     Union,
     Window,
 )
-from sidestep.prune.plan.algebra import JOIN_TYPES, PARAMETER, UNKNOWN_JOIN, Meeting, Sides
+from sidestep.prune.plan.algebra import JOIN_TYPES, PARAMETER, UNKNOWN_JOIN, Compared, Meeting, Sides
+from sidestep.prune.plan.computed import Computed, arithmetic_step, cast_step, with_step
 
 MATCHES = {"prefix": MatchKind.PREFIX, "suffix": MatchKind.SUFFIX, "contains": MatchKind.CONTAINS}
 COMPARISONS = {op.value: op for op in Op}
@@ -80,8 +80,11 @@ def read_document(document: dict[str, Any]) -> Query:
     return Query(plans, tuple(reader.parts))
 
 
-Scope = dict[int, Column | Cast]
-"""What the numbers of columns mean at one place of a plan: the column of a scan or a union, or a cast of one."""
+ARITHMETIC = frozenset({"+", "-", "from", "*", "/", "negate"})
+
+Scope = dict[int, Compared]
+"""What the numbers of columns mean at one place of a plan: the column of a scan or a union, a cast of one, or what is
+computed from one."""
 
 
 class _Reader:
@@ -144,7 +147,7 @@ class _Reader:
         if name == "Join":
             return self._join(node, below[0], below[1], scopes[0], random)
         if name == "Aggregate":
-            groups = self._plain_columns(node["groups"])
+            groups = frozenset(_base(source).name for number in node["groups"] if (source := self.scope.get(number)))
             self.scope = self._renamed_columns(node["columns"])
             return Aggregate(groups, below[0], random, node.get("grouped", True))
         if name in WINDOWS:
@@ -158,7 +161,7 @@ class _Reader:
     def _join(self, node: dict[str, Any], left: Operator, right: Operator, of_left: Scope, random: bool) -> Join:
         kind = JOIN_TYPES.get(node["type"], UNKNOWN_JOIN)
         condition = self.predicate(node["if"]) if "if" in node else None
-        shifted = tuple(pair for each in node.get("shifted", ()) if (pair := self._shift(*each)) is not None)
+        computed = tuple(self._computed_comparisons(node))
         meetings = tuple(each for one in node.get("meets", ()) if (each := self._meeting(*one)) is not None)
         exists = self._new_column(node["exists"], BOOLEAN) if "exists" in node else None
         if Sides.RIGHT not in kind.passes:
@@ -172,7 +175,7 @@ class _Reader:
             condition,
             random,
             None if exists is None else exists.name,
-            shifted,
+            computed,
             node.get("number", -1),
             tuple(node.get("bytes", (0, 0))),
             meetings,
@@ -190,12 +193,17 @@ class _Reader:
         again = self.named[number]
         return Column(str(number) if again == 1 else f"{number}@{again}", type)
 
-    def _shift(self, one: int, add: int, other: int, more: int) -> tuple[Column | Shifted, Column | Shifted] | None:
-        """An equality of two columns to which constants are added."""
-        first, second = self.scope.get(one), self.scope.get(other)
-        if not isinstance(first, Column) or not isinstance(second, Column) or first.type != second.type:
-            return None
-        return Shifted(first, add) if add else first, Shifted(second, more) if more else second
+    def _computed_comparisons(self, node: dict[str, Any]) -> Iterator[tuple[Op, Compared, Compared]]:
+        """The comparisons of a join's condition of which a side is computed, in it or below it."""
+        condition = node.get("if", ["and"])
+        for each in [*(condition[1:] if condition[0] == "and" else [condition]), *node.get("computed", ())]:
+            if len(each) != 3 or each[0] not in COMPARISONS:
+                continue
+            left, right = self.operand(each[1]), self.operand(each[2])
+            if isinstance(left, Literal) or isinstance(right, Literal) or left is None or right is None:
+                continue
+            if isinstance(left, Computed) or isinstance(right, Computed):
+                yield COMPARISONS[each[0]], left, right
 
     def _union(self, node: dict[str, Any], below: list[Operator], scopes: list[Scope], random: bool) -> Union:
         # Spark numbers the result's columns as the first input's; a number of their own tells the two apart.
@@ -212,7 +220,7 @@ class _Reader:
         scope: Scope = {}
         for number, source in columns:
             renamed = self.operand(source) if source is not None and source[0] != "l" else None
-            if isinstance(renamed, Column | Cast):
+            if isinstance(renamed, Column | Cast | Computed):
                 scope[number] = renamed
         return scope
 
@@ -262,7 +270,9 @@ class _Reader:
                 return In(operand, known) if fits else None
             case [op, left, right] if op in COMPARISONS:
                 first, second = self.operand(left), self.operand(right)
-                if first is None or second is None or not first.type.ordered or not comparable(first.type, second.type):
+                if first is None or second is None or isinstance(first, Computed) or isinstance(second, Computed):
+                    return None
+                if not first.type.ordered or not comparable(first.type, second.type):
                     return None
                 return Comparison(COMPARISONS[op], first, second)
         return None
@@ -275,25 +285,35 @@ class _Reader:
             return None
         return Match(kind, column, text.value, escape)
 
-    def operand(self, e: list[Any]) -> Column | Cast | Literal | None:
+    def operand(self, e: list[Any]) -> Compared | Literal | None:
         match e:
             case ["a", number]:
                 return self.scope.get(number)
             case ["cast", number, type_text]:
-                source = self.scope.get(number)
-                return Cast(source, parse_type(type_text)) if isinstance(source, Column) else None
+                return _cast(self.scope.get(number), parse_type(type_text))
             case ["l", type_text, value]:
                 kind = parse_type(type_text)
                 return Literal(None if value is None else literal_value(value, kind), kind)
             case ["late", number, type_text]:
                 return Column(f"{PARAMETER}{number}", parse_type(type_text))
+            case ["as", below, type_text]:
+                return _cast(self.operand(below), parse_type(type_text))
+            case [op, below, constant, type_text] if op in ARITHMETIC:
+                return self._arithmetic(op, below, constant, parse_type(type_text))
         return None
+
+    def _arithmetic(self, op: str, below: list[Any], constant: list[Any] | None, type: DataType) -> Computed | None:
+        operand, literal = self.operand(below), None if constant is None else self.operand(constant)
+        if not isinstance(operand, Column | Cast | Computed) or not isinstance(literal, Literal | None):
+            return None
+        return with_step(operand, arithmetic_step(op, operand.type, literal, type))
 
     def _bases(self, numbers: list[int]) -> Iterator[Column]:
         for number in numbers:
             source = self.scope.get(number)
             # The name of no column there is: what is computed, or means two things, belongs to no scan.
-            yield source.column if isinstance(source, Cast) else source or Column(f"{number}?", UNKNOWN)
+            unknown = source is None or isinstance(source, Computed)
+            yield Column(f"{number}?", UNKNOWN) if unknown else _base(source)  # type: ignore[arg-type]
 
     def _columns_in(self, e: list[Any]) -> Iterator[Column]:
         if e and e[0] in ("a", "cast"):
@@ -302,6 +322,19 @@ class _Reader:
             for part in e:
                 if isinstance(part, list):
                     yield from self._columns_in(part)
+
+
+def _base(source: Compared) -> Column:
+    return source if isinstance(source, Column) else source.column
+
+
+def _cast(source: Compared | Literal | None, type: DataType) -> Compared | None:
+    """A cast of what a number stands for; None where that is not known, or a cast of a cast that changes order."""
+    if source is None or isinstance(source, Literal):
+        return None
+    if isinstance(source, Column):
+        return Cast(source, type)
+    return with_step(source, cast_step(source.type, type))
 
 
 def _merge_scopes(scopes: Sequence[Scope]) -> Scope:

@@ -50,6 +50,7 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     planned = plan_query(state, execution.optimizedPlan(), parsed)
     reports = tuple(_reports(inspector, state, parsed, scans, planned))
     decision = planned.decision
+    notes += [] if state.refresher is None else map(str, state.refresher.notes)
     return Explanation(reports, tuple(notes), state.last_problem, decision.induced, decision.stages)
 
 

@@ -15,8 +15,10 @@ from typing import Any
 
 from sidestep.errors import SidestepWarning
 from sidestep.spark.jvm.wire import pack_files, pack_footers
+from sidestep.spark.rule.refresh import Refresher
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
+from sidestep.store.index.small_table import SmallTable
 from sidestep.store.index.table_index import open_folder, warn_once
 
 log = logging.getLogger("sidestep")
@@ -41,6 +43,8 @@ class OpenIndex:
     root: str
     """The table's path as Hadoop's ``Path.toUri().getPath()`` has it: the keys are relative to it."""
     index: TableIndex
+    small: SmallTable
+    """Its rows, if they are few."""
 
 
 class _Slot:
@@ -61,9 +65,12 @@ class Indexes:
     not asked for lately are forgotten, or a session that reads ever new tables would hold them all.
     """
 
-    def __init__(self, rule: Any, index_dir: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, rule: Any, index_dir: str | os.PathLike[str] | None = None, refresher: Refresher | None = None
+    ) -> None:
         self._rule = rule
         self._index_dir = index_dir
+        self._refresher = refresher
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         """The one asked for last is last."""
         self._lock = threading.Lock()
@@ -80,6 +87,8 @@ class Indexes:
                 opened = looked[candidate]
                 if opened is not None:
                     distinct[opened.id] = opened
+                    if self._refresher is not None:
+                        self._refresher.met(candidate)
                     break
         return list(distinct.values())
 
@@ -153,7 +162,7 @@ class Indexes:
             self._rule.dropKeys(before.id)
         if view is None or len(view.files) == 0:
             return None
-        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view)
+        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view, SmallTable(location, view))
         self._send(opened)
         return opened
 
@@ -169,6 +178,8 @@ class Indexes:
                 self._rule.dropKeys(slot.opened.id)
 
     def close(self) -> None:
+        if self._refresher is not None:
+            self._refresher.stop()
         with self._lock:
             slots = list(self._slots.values())
             self._slots.clear()

@@ -99,6 +99,13 @@ class IndexedTables:
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
         return tuple(each.index.catalog(usable_columns(scan, each, columns)) for each in self.indexes(scan))
 
+    def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
+        """Every row that the scan may read, if all its files are of one small table."""
+        indexes = self.indexes(scan)
+        if len(indexes) != 1 or scan.partitions:
+            return None
+        return indexes[0].small.catalog(usable_columns(scan, indexes[0], columns), most)
+
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
         """Without a JVM to ask, no table is known to be covered whole, and none induces anything."""
         if self._ask_complete is None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
+from sidestep.errors import SidestepError
 from sidestep.prune.analysis import Settings
 from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.log.recording import Recorder
 from sidestep.spark.rule.indexes import Indexes
 from sidestep.spark.rule.planner import Planner
+from sidestep.spark.rule.refresh import Refresher
+
+Refresh = Literal["auto", "off"]
+"""Whether new files of indexed tables are indexed in the background."""
 
 _enabled: dict[str, Enabled] = {}
 _lock = threading.RLock()
@@ -24,16 +29,23 @@ class Enabled:
     """sidestep at work in one session; as a context manager, until the end of the block."""
 
     def __init__(
-        self, spark: SparkSession, index_dir: str | os.PathLike[str] | None, record: str | None, settings: Settings
+        self,
+        spark: SparkSession,
+        index_dir: str | os.PathLike[str] | None,
+        record: str | None,
+        settings: Settings,
+        refresh: Refresh,
     ) -> None:
         self.spark = spark
-        self.arguments = (index_dir, record, settings)
+        self.arguments = (index_dir, record, settings, refresh)
         self.bridge = Bridge(spark)
         self.inspector = self.bridge.factory()
         self.planner = Planner(settings=settings)
         self.rule: Any = self.inspector.rule(self.planner)
         self.planner.complete = self.rule.complete
-        self.planner.indexes = Indexes(self.rule, index_dir)
+        self.refresher = Refresher(index_dir) if refresh == "auto" else None
+        """Indexes new files of tables that queries meet, if that is wished for."""
+        self.planner.indexes = Indexes(self.rule, index_dir, self.refresher)
         self.recorder = Recorder(spark, record).start() if record is not None else None
         self.inspector.install(spark._jsparkSession, self.rule, True)
 
@@ -77,6 +89,7 @@ def enable(
     kappa: int = 5,
     max_ranges: int = 4_000,
     induced_seconds: float = 0.05,
+    refresh: Refresh = "off",
 ) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 
@@ -87,24 +100,30 @@ def enable(
     these go: ``kappa`` is how often they go round a cycle of joins, ``max_ranges`` how many ranges of values one may
     have, and ``induced_seconds`` the computing time after which no further one is derived for a query.
 
+    With ``refresh="auto"``, files that came to an indexed table since are indexed in the background once a query has
+    met the table, a limited number at a time; until then they are read by every query, and what the table lets others
+    skip is not known. ``explain`` says what was done.
+
     Calling it again with the same arguments changes nothing, with others these take effect. A session made by
     ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
-    ``.maxRanges`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves out one of the
-    stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file
-    only if its footer is the one that was indexed, where size and modification time are not enough.
+    ``.maxRanges``, ``.smallRows`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves
+    out one of the stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer``
+    skips a file only if its footer is the one that was indexed, where size and modification time are not enough.
     """
     check_session(spark)
+    if refresh not in ("auto", "off"):
+        raise SidestepError(f'refresh is "auto" or "off", not {refresh!r}.')
     options = InducedOptions(kappa=kappa, max_ranges=max_ranges, seconds=induced_seconds)
     settings = Settings(off=frozenset() if induced else frozenset({"induced"}), induced=options)
     with _lock:
         current = _enabled.get(session_key(spark))
-        if current is not None and current.arguments == (index_dir, record, settings):
+        if current is not None and current.arguments == (index_dir, record, settings, refresh):
             return current
         if current is not None:
             current.disable()
-        state = Enabled(spark, index_dir, record, settings)
+        state = Enabled(spark, index_dir, record, settings, refresh)
         _enabled[session_key(spark)] = state
         return state
 

@@ -11,6 +11,7 @@ setting                                       meaning
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
 ``spark.sidestep.induced.maxRanges``
 ``spark.sidestep.induced.seconds``
+``spark.sidestep.induced.smallRows``
 ``spark.sidestep.selectors``                  the same as ``spark.sidestep.stages.selectors``: whether more is chosen
                                               when a query runs
 ``spark.sidestep.selectors.leastBytes``       see :class:`~sidestep.prune.analysis.SelectorOptions`
@@ -48,6 +49,7 @@ INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.kappa": ("kappa", int),
     "induced.maxRanges": ("max_ranges", int),
     "induced.seconds": ("seconds", float),
+    "induced.smallRows": ("small_rows", int),
 }
 """Options of induced predicates by the rest of their setting's name: the field, and how its text is read."""
 SELECTORS: Mapping[str, tuple[str, Callable[[str], Any]]] = {

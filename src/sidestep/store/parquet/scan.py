@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.predicate.types import FLOATING, INTEGER, DataType
+from sidestep.predicate.types import FLOATING, INTEGER, INTEGRAL, DataType
 from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
 from sidestep.store.parquet.trust import Writer, widen_for_calendar
 from sidestep.synopsis.build import BuildPlan, block_synopses
@@ -53,13 +53,36 @@ class FileScan:
                 leaf, reading = source
                 values = self._values(leaf, group) if read else None
                 raw = self._from_footer(leaf, reading, type, group) or self._from_data(leaf, type, group, values)
-                summary = self._as_read(leaf, reading, type, group, raw)
+                summary = self._as_read(leaf, reading, type, rows, raw)
                 if summary != raw or (raw.lower is None and raw.nulls != rows):
                     values = None  # Spark may read other values than the file has
             summaries.append(summary)
             if wanted:
                 synopses.append(block_synopses(column, type, values, plan))
         return summaries, synopses
+
+    def rows_of(self, column: str, type: DataType) -> list[ColumnSummary]:
+        """The column's value in each row, as the zone map of a block of that row alone."""
+        source = self._source(column, type)
+        summaries: list[ColumnSummary] = []
+        for group, rows in enumerate(self.rows):
+            if isinstance(source, ColumnSummary):
+                summaries += [UNKNOWN if source == UNKNOWN else _without_values(1, type)] * rows
+                continue
+            leaf, reading = source
+            values = self._values(leaf, group)
+            plain = None if values is None else _plain_values(values, type)
+            if plain is not None and values is not None:
+                whole = summarize(values, type)
+                plain = plain if self._as_read(leaf, reading, type, rows, whole) == whole != UNKNOWN else None
+            for row in range(rows):
+                value = None if plain is None else plain[row]
+                if value is not None:
+                    summaries.append(ColumnSummary(value, value, 0))
+                    continue
+                raw = UNKNOWN if values is None else summarize(values.slice(row, 1), type)
+                summaries.append(self._as_read(leaf, reading, type, 1, raw))
+        return summaries
 
     def _source(self, column: str, type: DataType) -> tuple[Leaf, Reading] | ColumnSummary:
         """Where the column comes from; a summary of no values if it is not there, UNKNOWN if that is not certain."""
@@ -81,10 +104,10 @@ class FileScan:
         return [_single(found) for found in self.column(name, INTEGER, BuildPlan())[0]]
 
     def _as_read(
-        self, leaf: Leaf, reading: Reading, type: DataType, group: int, summary: ColumnSummary
+        self, leaf: Leaf, reading: Reading, type: DataType, rows: int, summary: ColumnSummary
     ) -> ColumnSummary:
-        """A summary of what the file has as one of what any session reads."""
-        if summary.nulls == self.rows[group]:
+        """A summary of what the file has in some rows as one of what any session reads."""
+        if summary.nulls == rows:
             return summary
         if reading.within is not None and not _inside(summary, reading.within):
             return UNKNOWN
@@ -146,6 +169,11 @@ def _as_stored(array: pa.ChunkedArray, leaf: Leaf) -> pa.ChunkedArray:
     if pa.types.is_duration(array.type) and leaf.logical == "NONE":
         return pc.cast(array, pa.int64())
     return array
+
+
+def _plain_values(values: pa.ChunkedArray, type: DataType) -> list[int | None] | None:
+    """The values of integers, which are their own bounds; None for other types, which take a closer look."""
+    return values.to_pylist() if type.kind in INTEGRAL and pa.types.is_signed_integer(values.type) else None
 
 
 def _single(summary: ColumnSummary) -> int | None:

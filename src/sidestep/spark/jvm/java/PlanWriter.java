@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructField;
 
 /**
@@ -275,7 +274,6 @@ final class PlanWriter {
     out.key("type").text(exists ? "EXISTENCE" : join.joinType().sql());
     if (join.condition().isDefined()) {
       condition((Expression) join.condition().get());
-      shifted((Expression) join.condition().get());
     }
     if (exists) out.key("exists").id(((ExistenceJoin) join.joinType()).exists().exprId().id());
     if (joins == null || join.condition().isEmpty()) return;
@@ -283,6 +281,7 @@ final class PlanWriter {
     joins.add(join);
     out.key("bytes").open('[').number(bytes(join.left())).number(bytes(join.right())).close(']');
     meets(join);
+    computed(join);
   }
 
   /** What Spark thinks that an input takes. */
@@ -355,61 +354,27 @@ final class PlanWriter {
     return comparison.startsWith(">") ? "<" + comparison.substring(1) : comparison;
   }
 
-  /** Conjuncts a + j = b + k of columns of one integer type, as [a, j, b, k] where one of j and k is not 0. */
-  private void shifted(Expression condition) {
-    int mark = out.length();
-    out.key("shifted").open('[');
+  /** Comparisons of which a side is computed from a column: [comparison, left, right]. */
+  private void computed(Join join) {
+    List parts = conjuncts((Expression) join.condition().get());
+    int start = out.length();
+    out.key("computed").open('[');
     boolean any = false;
-    ArrayDeque open = new ArrayDeque();
-    open.push(condition);
-    while (!open.isEmpty()) {
-      Expression next = (Expression) open.pop();
-      if (next instanceof And) {
-        open.push(((And) next).right());
-        open.push(((And) next).left());
-      } else if (next instanceof EqualTo) {
-        Sum left = Sum.of(((EqualTo) next).left());
-        Sum right = Sum.of(((EqualTo) next).right());
-        if (left == null || right == null || left.constant == 0 && right.constant == 0) continue;
-        if (!left.column.dataType().equals(right.column.dataType())) continue;
-        out.open('[').id(left.column.exprId().id()).number(left.constant);
-        out.id(right.column.exprId().id()).number(right.constant).close(']');
+    for (int i = 0; i < parts.size(); i++) {
+      if (!(parts.get(i) instanceof BinaryComparison)) continue;
+      BinaryComparison part = (BinaryComparison) parts.get(i);
+      if (!predicates.isComputed((Expression) part.left()) && !predicates.isComputed((Expression) part.right())) continue;
+      int mark = out.length();
+      out.open('[').text(part.symbol());
+      if (predicates.computed((Expression) part.left()) && predicates.computed((Expression) part.right())) {
+        out.close(']');
         any = true;
+      } else {
+        out.cut(mark);
       }
     }
     if (any) out.close(']');
-    else out.cut(mark);
-  }
-
-  /** An integer column, alone or plus or minus a constant. */
-  private static final class Sum {
-    final AttributeReference column;
-    final long constant;
-
-    Sum(AttributeReference column, long constant) {
-      this.column = column;
-      this.constant = constant;
-    }
-
-    /** The sum that an expression is; null for anything else. */
-    static Sum of(Expression e) {
-      if (!(e.dataType() instanceof IntegralType)) return null;
-      if (e instanceof AttributeReference) return new Sum((AttributeReference) e, 0);
-      if (!(e instanceof Add) && !(e instanceof Subtract)) return null;
-      Object one = ((BinaryExpression) e).left();
-      Object two = ((BinaryExpression) e).right();
-      if (e instanceof Add && one instanceof Literal) {
-        Object swapped = one;
-        one = two;
-        two = swapped;
-      }
-      if (!(one instanceof AttributeReference) || !(two instanceof Literal)) return null;
-      Object value = ((Literal) two).value();
-      // The least long has no negative.
-      if (!(value instanceof Number) || value instanceof Long && ((Long) value).longValue() == Long.MIN_VALUE) return null;
-      long constant = ((Number) value).longValue();
-      return new Sum((AttributeReference) one, e instanceof Add ? constant : -constant);
-    }
+    else out.cut(start);
   }
 
   private void aggregate(Aggregate aggregate) {
@@ -418,7 +383,7 @@ final class PlanWriter {
     if (aggregate.groupingExpressions().isEmpty()) out.key("grouped").bool(false);
   }
 
-  /** The columns that an operator gives: for each its id, and what it stands for where that is a column or a cast. */
+  /** The columns that an operator gives: for each its id, and what it stands for where that is understood. */
   private void columns(Object given) {
     out.key("columns").open('[');
     for (Iterator it = Scala.list(given).iterator(); it.hasNext();) {
@@ -426,7 +391,7 @@ final class PlanWriter {
       Expression source = column instanceof Alias ? ((Alias) column).child() : (Expression) column;
       out.open('[').id(column.exprId().id());
       int mark = out.length();
-      if (!predicates.operand(source)) {
+      if (!(joins == null ? predicates.operand(source) : predicates.computed(source))) {
         out.cut(mark);
         out.nothing();
       }

@@ -133,9 +133,7 @@ final class PredicateWriter {
 
   /** Writes a column, a cast of one or a literal; false for anything else. */
   boolean operand(Expression e) {
-    while (e instanceof KnownNotNull || e instanceof KnownFloatingPointNormalized || e instanceof NormalizeNaNAndZero) {
-      e = (Expression) ((UnaryExpression) e).child();
-    }
+    e = bare(e);
     if (e instanceof AttributeReference) {
       out.open('[').text("a").id(((AttributeReference) e).exprId().id()).close(']');
       return true;
@@ -152,6 +150,55 @@ final class PredicateWriter {
       return true;
     }
     return false;
+  }
+
+  /** An expression without what Spark puts around it that leaves equal values equal. */
+  private static Expression bare(Expression e) {
+    while (e instanceof KnownNotNull || e instanceof KnownFloatingPointNormalized || e instanceof NormalizeNaNAndZero) {
+      e = (Expression) ((UnaryExpression) e).child();
+    }
+    return e;
+  }
+
+  /** Whether a value is computed from another and a constant. */
+  boolean isComputed(Expression e) {
+    e = bare(e);
+    return e instanceof Add || e instanceof Subtract || e instanceof Multiply || e instanceof Divide
+        || e instanceof UnaryMinus || e instanceof DateAdd || e instanceof DateSub
+        || e instanceof Cast && isComputed(((Cast) e).child());
+  }
+
+  /**
+   * Writes an operand, or what is computed from a column by steps, each with a constant: [step, what it is done to, the
+   * constant, type], or [as, what is cast, type]. False, with something half written, for anything else.
+   */
+  boolean computed(Expression e) {
+    e = bare(e);
+    if (!isComputed(e)) return operand(e);
+    if (e instanceof Cast) {
+      out.open('[').text("as");
+      if (!ordered((Cast) e) || !computed(((Cast) e).child())) return false;
+      out.text(e.dataType().catalogString()).close(']');
+      return true;
+    }
+    List parts = Scala.list(e.children());
+    Expression below = (Expression) parts.get(0);
+    Expression constant = parts.size() > 1 ? (Expression) parts.get(1) : null;
+    String step = e instanceof UnaryMinus ? "negate" : e instanceof Add || e instanceof DateAdd ? "+"
+        : e instanceof Multiply ? "*" : e instanceof Divide ? "/" : "-";
+    if (below instanceof Literal && constant != null && !(e instanceof Divide)) {
+      if (e instanceof DateAdd || e instanceof DateSub) return false;
+      if (e instanceof Subtract) step = "from";
+      Expression swapped = below;
+      below = constant;
+      constant = swapped;
+    }
+    out.open('[').text(step);
+    if (!computed(below)) return false;
+    if (constant == null) out.nothing();
+    else if (!(constant instanceof Literal) || !operand(constant)) return false;
+    out.text(e.dataType().catalogString()).close(']');
+    return true;
   }
 
   /** Whether it is a constant but for scalar subqueries that stand on their own. */
