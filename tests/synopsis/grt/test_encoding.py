@@ -17,7 +17,7 @@ from sidestep.synopsis import Catalog, kept_blocks, zone_maps
 from sidestep.synopsis.global_ranges import GRT, GlobalRanges
 from sidestep.synopsis.grt import encoding as grt
 from sidestep.synopsis.grt.encoding import BlockBits, bits_bytes, global_ranges, ranges_per_partition
-from sidestep.synopsis.grt.merge import cut_all, sub_partition
+from sidestep.synopsis.grt.merge import cut_all, places, sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
@@ -206,6 +206,23 @@ def test_parts_set_no_bit_that_values_do_not_but_of_unpopular_ranges(blocks: lis
                 narrowest = known.of(parts.highs[:-1] + np.uint64(1), parts.lows[1:] - np.uint64(1)).min()
                 extra = extra[extra < len(table.ranges)]
                 assert (known.of(table.ranges.lows[extra], table.ranges.highs[extra]) <= narrowest).all()
+
+
+@given(st.sets(st.integers(-9, 40)), st.sets(st.integers(-9, 40)), st.sampled_from([2, 4, 9]), st.booleans())
+def test_bits_as_ranges_again_hold_every_value(held: set[int], later: set[int], bits: int, ends: bool):
+    """Also values that came after the table, and the very ends of what there can be."""
+    values = np.append(codes(*held), np.array([0, GREATEST] if ends else [], dtype=np.uint64))
+    values = np.unique(values).astype(np.uint64)
+    if not len(values):
+        return
+    made = encode([values, values[:1]], bits, uniform(CODING))
+    table, coming = made.table, codes(*later)
+    for some in (values, coming, values[:1]):
+        again = table.decode(table.encode(some))
+        assert (places(again, some) >= 0).all()
+        assert (flags(table, table.encode_ranges(again)) == flags(table, table.encode(some))).all(), "and nothing else"
+    union = made.union(np.array([True, True]))
+    assert (places(union, values) >= 0).all()
 
 
 def flags(table: GlobalRangeTable, words: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ _CHUNK = 1 << 15
 
 
 _MANY_RANGES, _MOST_RANGES = 1 << 16, 1 << 17
-"""All partitions together start with about so many ranges, as long as that is sixteen each; and with at most so many."""
+"""All partitions together start with about so many ranges, if that is sixteen each; and with at most so many."""
 
 
 _MOST_PARTS = 1 << 22
@@ -51,7 +51,7 @@ _MOST_PARTS = 1 << 22
 
 
 _FINER = 4
-"""Ranges that a block leaves for each bit: blocks with more gaps than that have few that a range of the table lies in."""
+"""Ranges that a block leaves for each bit: of narrower gaps than that, few have a range of the table in them."""
 
 
 _FEW = 16
@@ -99,6 +99,20 @@ class BlockBits:
             np.not_equal(found, 0, out=met[part])
         return met
 
+    def union(self, among: Mask) -> CodeRanges:
+        """What these blocks hold together, by the OR of their bits; of a block without bits, it says nothing.
+
+        >>> from sidestep.predicate.types import INTEGER
+        >>> from sidestep.synopsis.grt.table import encode_blocks
+        >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
+        >>> table = GlobalRangeTable(Coding(INTEGER), CodeRanges(u(1, 5, 11), u(3, 9, 12)))
+        >>> bits = BlockBits(table, encode_blocks(table, [u(2), u(3, 11), u(7)]))
+        >>> list(bits.union(np.array([True, True, False])))
+        [(1, 3), (11, 12)]
+        """
+        words = np.bitwise_or.reduce(self.words[:, np.flatnonzero(among)], axis=1)
+        return self.table.decode(words)
+
     def held_codes(self, among: Mask) -> tuple[Coding, Codes]:
         """The ends of the table's ranges, each of which some block holds or once held."""
         return self.table.coding, np.concatenate([self.table.ranges.lows, self.table.ranges.highs])
@@ -112,7 +126,7 @@ class BlockBits:
 
 
 def ranges_per_partition(partitions: int, bits: int) -> int:
-    """How many ranges a partition starts with, on average: enough to fill the table, few enough to merge in a moment."""
+    """How many ranges a partition starts with on average: enough to fill the table, few enough to merge in a moment."""
     return max(_FEW, min(2 * bits, _MANY_RANGES // max(1, partitions)))
 
 

@@ -66,8 +66,8 @@ def cut_all(partitions: Sequence[CodeRanges], most: int, popularity: Popularity)
     >>> from sidestep.synopsis.values.codes import Coding
     >>> from sidestep.synopsis.grt.popularity import uniform
     >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
-    >>> dense, sparse = u(1, 3, 5, 7), u(10, 50, 90)
-    >>> [list(each) for each in cut_all([CodeRanges(dense, dense), CodeRanges(sparse, sparse)], 4, uniform(Coding(LONG)))]
+    >>> held = [CodeRanges(codes, codes) for codes in (u(1, 3, 5, 7), u(10, 50, 90))]
+    >>> [list(each) for each in cut_all(held, 4, uniform(Coding(LONG)))]
     [[(1, 7)], [(10, 10), (50, 50), (90, 90)]]
     """
     counts = np.array([len(each) for each in partitions], dtype=np.int64)
