@@ -54,7 +54,7 @@ def random_case(random: Random, silent: float = 0.1) -> Case:
         if random.random() < 0.95:
             unknown = [random.random() < 0.07 for _ in blocks]
             complete = not case.unindexed[table.key]
-            case.views[table.key] = view(blocks, types, random.choice((1, 2)), unknown, complete)
+            case.views[table.key] = view(blocks, types, random.choice((1, 2)), unknown, complete, random.choice((0, 4)))
     return case
 
 
