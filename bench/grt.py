@@ -4,22 +4,28 @@ Ids are sparse 64-bit numbers in date partitions (bench/grt_data.py tells how th
 elsewhere, for absent ones next to them, and for short ranges; the rate of false positives is the share of partitions
 that are kept among those that hold nothing of it. Every synopsis counts together with the zone map. Popularity comes
 from other queries than those that are measured. Tables are made as an index run makes them, of what blocks leave; times
-begin with the values of a block in memory and are processor time.
+begin with the values of a block in memory and are processor time. What comes of that is shown beside what would of all
+values at hand (*exact*), in memory and by ``sidestep.index`` on files.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
+import sidestep
 from bench.grt_data import (
     CODING,
     Data,
@@ -31,24 +37,30 @@ from bench.grt_data import (
     short_ranges,
     two_runs,
 )
+from bench.session import spark_session
 from sidestep.advisor.synopses.budget import Plan, spend
 from sidestep.advisor.synopses.candidates import CodeFilters, CodeSynopsis, Profile, zone_map
+from sidestep.predicate import Column
 from sidestep.predicate.intervals import IntervalSet
+from sidestep.prune.dips.column_ranges import ColumnRanges
+from sidestep.store import open_index
 from sidestep.synopsis.bloom import LINE_BYTES, block_filters, bloom_filter
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
-from sidestep.synopsis.contract.block_ranges import block_ranges
+from sidestep.synopsis.contract.block_ranges import block_ranges, meets
 from sidestep.synopsis.global_ranges import GRT
-from sidestep.synopsis.grt.encoding import BlockBits, ranges_per_partition, table_of_parts
-from sidestep.synopsis.grt.merge import integrate, ranges_meeting, sub_partition
+from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition, table_of_parts
+from sidestep.synopsis.grt.merge import cut_all, integrate, ranges_meeting
 from sidestep.synopsis.grt.popularity import learn_popularity, uniform
+from sidestep.synopsis.grt.table import encode_blocks
 from sidestep.synopsis.range_set import BYTES_PER_RANGE, grow, range_set
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
-from sidestep.synopsis.values.codes import integer_values
+from sidestep.synopsis.values.codes import Codes, integer_values
 from sidestep.synopsis.values.hashing import code_hashes
 
 HEADLINE_BITS = 256
 ID = "id"
+GROUPS_PER_FILE = 100
 TRAINING = 2_000
 """Queries that popularity is learned from."""
 
@@ -60,6 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=int, default=300, help="queries of each kind that are measured")
     parser.add_argument("--probes", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--runs", type=int, default=15, help="timed probes of each size")
+    parser.add_argument("--file-rows", type=int, default=500_000, help="rows of the table that is indexed on disk")
+    parser.add_argument("--file-partitions", type=int, default=5_000, help="its row groups")
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -78,6 +92,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     figures["probe_ms"] = figures["probe_ms_by_partitions"][max(args.probes)]
     figures["build_s"] = figures["quality"][f"{args.rows[0]}/{middle}"][bits]["build_s"]
     figures["grow_us"] = growth(console, data)
+    figures["origin_kept"] = origin(console, data, args)
+    on_files = {"partitions": args.file_partitions, "bits": max(args.bits), "queries": args.queries, "seed": args.seed}
+    figures["grt_fpr"] = grt(spark_session(), rows=args.file_rows, **on_files)
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in figures["grt_fpr"].items())
+    console.print(f"sidestep.index on {args.file_partitions:,} row groups, {max(args.bits):,} bits: {shown}")
     return figures
 
 
@@ -98,6 +117,77 @@ def encode(data: Data, bits: int, asked: Sequence[tuple[IntervalSet, float]] = (
     assert table is not None
     columns = {"grt": pa.array(stored, pa.large_binary()), "grttable": pa.array([table.identity] * len(stored))}
     return GRT.read(CODING.type, columns, [table])[0], seconds
+
+
+def exact(data: Data, bits: int, asked: Sequence[tuple[IntervalSet, float]] = ()) -> BlockBits:
+    """The same where all values are at hand when the table is made, and when blocks are encoded."""
+    known = learn_popularity(CODING, asked)
+    held = [CodeRanges(codes, codes) for codes in data.blocks]
+    partitions = cut_all(held, len(held) * ranges_per_partition(len(held), bits), known)
+    (table,) = global_ranges(partitions, [bits], known, held)
+    return BlockBits(table, encode_blocks(table, data.blocks))
+
+
+def grt(
+    spark: SparkSession,
+    *,
+    rows: int = 500_000,
+    partitions: int = 5_000,
+    bits: int = 1_024,
+    queries: int = 300,
+    seed: int = 0,
+) -> dict[str, float]:
+    """False positives of a global range table that ``sidestep.index`` makes of Parquet files, and of the exact one."""
+    data = clustered(rows, partitions, seed)
+    profile = profile_of(data, existing_ids(data, queries, seed))
+    with tempfile.TemporaryDirectory(prefix="sidestep-bench-") as folder:
+        for number, begin in enumerate(range(0, partitions, GROUPS_PER_FILE)):
+            _write(Path(folder) / f"{number:05d}.parquet", data.blocks[begin : begin + GROUPS_PER_FILE])
+        sidestep.index(spark, folder, synopses={ID: f"grt:{bits}"})
+        # Files are in the order of their names, and blocks in the order of files and row groups.
+        (product,) = open_index(folder).reader().column(ID, CODING.type)[GRT.key]
+    assert isinstance(product, BlockBits)
+    assert product.unknown is None
+    return {"product": rate(profile, product), "exact": rate(profile, exact(data, bits))}
+
+
+def _write(path: Path, blocks: Sequence[Codes]) -> None:
+    """A file with a row group for each block."""
+    with pq.ParquetWriter(path, pa.schema([(ID, pa.int64())])) as writer:
+        for codes in blocks:
+            writer.write_table(pa.table({ID: pa.array(integer_values(codes))}))
+
+
+def origin(console: Console, data: Data, args: argparse.Namespace) -> dict[int, dict[str, float]]:
+    """The share of a partner's blocks that a join keeps, by what some neighbouring partitions hold.
+
+    The partner has the same ids, in order, in as many blocks of a range each. *exact* is by the ids themselves.
+    """
+    count = len(data.blocks)
+    kept = np.zeros(count, dtype=np.bool_)
+    kept[count // 2 : count // 2 + max(1, count // 100)] = True
+    partner = np.array_split(np.sort(np.concatenate(data.blocks)), count)
+    lower, upper = (np.array([block[at] for block in partner]) for at in (0, -1))
+    ids = np.sort(np.concatenate([codes for codes, keep in zip(data.blocks, kept, strict=True) if keep]))
+    zones = block_ranges(CODING, [CodeRanges(codes[:1], codes[-1:]) for codes in data.blocks])
+    column, none = Column(ID, CODING.type), np.zeros(count, dtype=np.bool_)
+    table = Table(title=f"Blocks of a partner that a join with {int(kept.sum())} of {count:,} partitions keeps")
+    for heading in ("bits", "zone map", "range-set", "GRT", "exact"):
+        table.add_column(heading, justify="right")
+    found: dict[int, dict[str, float]] = {}
+    for bits in args.bits:
+        most = max(1, bits // 8 // BYTES_PER_RANGE)
+        sets = block_ranges(CODING, [range_set(CODING, each, most) for each in data.blocks])
+        sent = {
+            "zonemap": ColumnRanges(column, zones, none).union(kept),
+            "rangeset": ColumnRanges(column, sets, none).union(kept),
+            "grt": ColumnRanges(column, zones, none, (encode(data, bits)[0],)).union(kept),
+            "exact": CodeRanges(np.unique(ids), np.unique(ids)),
+        }
+        found[bits] = {name: float(meets(each.lows, each.highs, lower, upper).mean()) for name, each in sent.items()}
+        table.add_row(str(bits), *(f"{value:.3f}" for value in found[bits].values()))
+    console.print(table)
+    return found
 
 
 def gaps_preserved(data: Data, found: BlockBits) -> float:
@@ -134,8 +224,8 @@ def construction(console: Console, args: argparse.Namespace) -> dict[str, Any]:
     for rows in args.rows:
         for count in args.partitions:
             data = clustered(rows, count, args.seed)
-            most = ranges_per_partition(count, max(args.bits))
-            unmerged = integrate([sub_partition(codes, most, uniform(CODING)) for codes in data.blocks])
+            held = [CodeRanges(codes, codes) for codes in data.blocks]
+            unmerged = integrate(cut_all(held, count * ranges_per_partition(count, max(args.bits)), uniform(CODING)))
             before = normalized_cost(data, unmerged)
             for bits in args.bits:
                 encoded, seconds = encode(data, bits)
@@ -167,14 +257,17 @@ def false_positives(console: Console, data: Data, args: argparse.Namespace) -> d
     queries = {name: make(data, args.queries, args.seed) for name, make in kinds.items()}
     known = asked_by(existing_ids(data, TRAINING, args.seed + 1))
     table = Table(title=f"False positives, {count:,} partitions of clustered ids, equal bytes per partition")
-    for heading in ("bits", "queries", "GRT", "GRT, no workload", "zone map", "range-set", "Bloom"):
+    headings = ("GRT", "exact", "GRT, no workload", "exact, no workload", "zone map", "range-set", "Bloom")
+    for heading in ("bits", "queries", *headings):
         table.add_column(heading, justify="right")
     found: dict[int, Any] = {}
     for bits in args.bits:
         size = bits // 8
         synopses: dict[str, list[CodeSynopsis]] = {
             "grt": [encode(data, bits, known)[0]],
+            "grt_exact": [exact(data, bits, known)],
             "grt_uniform": [encode(data, bits)[0]],
+            "grt_uniform_exact": [exact(data, bits)],
             "zonemap": [],
             "rangeset": [],
             "bloom": [],

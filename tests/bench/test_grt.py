@@ -11,14 +11,21 @@ from bench.__main__ import option_parser
 from bench.grt_data import absent_ids, clustered, existing_ids, profile_of, scattered, two_runs
 
 
-def test_the_benchmark_ends_with_its_figures():
+def test_the_benchmark_ends_with_its_figures(spark):
     small = "--rows 20000 --partitions 50 --bits 64 256 --queries 20 --probes 100 500 --runs 1"
-    found = grt.run(option_parser("grt", "", grt).parse_args(small.split()))
+    on_files = " --file-rows 20000 --file-partitions 200"
+    found = grt.run(option_parser("grt", "", grt).parse_args((small + on_files).split()))
     assert set(found["fpr"]) >= {"grt", "zonemap", "rangeset", "bloom"}
     assert found["fpr"]["grt"] < found["fpr"]["rangeset"] < found["fpr"]["zonemap"]
     assert set(found["probe_ms"]) == {"point", "range"}
     assert found["build_s"] > 0
     assert found["budget_no_worse"]
+    assert 0 < found["grt_fpr"]["product"] <= 1.1 * found["grt_fpr"]["exact"]
+    for rates in (rates for kinds in found["fpr_by_bits"].values() for rates in kinds.values()):
+        assert rates["grt"] <= 1.1 * rates["grt_exact"]
+        assert rates["grt_uniform"] <= 1.1 * rates["grt_uniform_exact"]
+    for kept in found["origin_kept"].values():
+        assert kept["exact"] <= kept["grt"] < kept["rangeset"] <= kept["zonemap"]
     json.dumps(found)
 
 

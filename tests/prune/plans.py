@@ -35,6 +35,7 @@ from sidestep.prune.dips.model import Dip, InducedOptions, TableView
 from sidestep.prune.plan.algebra import Compared, DynamicScan, Sides, children
 from sidestep.prune.plan.computed import Computed, Linear, arithmetic_step, cast_step, with_step
 from sidestep.synopsis import Catalog, Mask, Synopsis, zone_maps
+from sidestep.synopsis.global_ranges import GRT, GlobalRanges
 from sidestep.synopsis.range_set import RANGE_SET, RangeSets
 from tests.prune.joins import EXISTENCE, KINDS, Cell, Row, join_rows
 from tests.synopsis.stored import held
@@ -156,13 +157,18 @@ def result(plans: Sequence[Operator], data: Mapping[str, list[Row]]) -> list[Cou
 
 
 def view(
-    blocks: Blocks, types: Mapping[str, DataType], ranges: int = 1, unknown: Sequence[bool] = (), complete: bool = True
+    blocks: Blocks,
+    types: Mapping[str, DataType],
+    ranges: int = 1,
+    unknown: Sequence[bool] = (),
+    complete: bool = True,
+    bits: int = 0,
 ) -> TableView:
-    """A table of one file per block, with zone maps, and with range-sets if more than one range is wished for."""
+    """A table of one file per block, with zone maps, with range-sets if more than one range is wished for, and bits."""
     hidden = list(unknown) or [False] * len(blocks)
     rows = np.array([len(block) for block in blocks], dtype=np.int64)
     index: dict[str, pa.Array] = {}
-    sets = {}
+    sets, tables = {}, {}
     for name in types:
         values = [[value for row in block if (value := row[name]) is not None] for block in blocks]
         ends: list[list[Cell]] = [[], []]
@@ -180,9 +186,13 @@ def view(
             for own, hide in zip(values, hidden, strict=True)
         ]
         sets[name] = held(RANGE_SET, types[name], arrays, ranges)
+        if bits and not all(hidden):
+            tables[name] = held(GRT, types[name], arrays, bits)
     synopses: list[Synopsis] = [zone_maps(types, index, rows)]
     if ranges > 1:
         synopses.append(RangeSets(sets))
+    if tables:
+        synopses.append(GlobalRanges(tables))
     files = np.arange(len(blocks), dtype=np.int32)
     return TableView((Catalog(files, rows, rows * 100, len(blocks), tuple(synopses)),), complete)
 

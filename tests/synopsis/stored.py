@@ -15,11 +15,12 @@ from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 from sidestep.synopsis.contract.answer import Held
 from sidestep.synopsis.descriptor import SynopsisKind
 from sidestep.synopsis.grt.encoding import BlockBits, global_ranges, ranges_per_partition, table_of_parts
-from sidestep.synopsis.grt.merge import sub_partition
+from sidestep.synopsis.grt.merge import cut_all, sub_partition
 from sidestep.synopsis.grt.popularity import Popularity
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.skip import kept_by
+from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes
 from sidestep.synopsis.values.forms import ArrowColumn
 
@@ -71,7 +72,12 @@ def kept(synopsis: Synopsis, formula: Formula) -> list[bool] | None:
 
 def encode(blocks: Sequence[Codes], bits: int, popularity: Popularity, per_block: int | None = None) -> BlockBits:
     """Global range bits of blocks whose values are at hand when the table is made, as the advisor has them."""
-    most = ranges_per_partition(len(blocks), bits) if per_block is None else per_block
-    partitions = [sub_partition(codes, most, popularity) for codes in blocks]
-    (table,) = global_ranges(partitions, [bits], popularity, blocks)
+    held = [CodeRanges(codes, codes) for codes in blocks]
+    most = len(blocks) * ranges_per_partition(len(blocks), bits)
+    partitions = (
+        cut_all(held, most, popularity)
+        if per_block is None
+        else [sub_partition(codes, per_block, popularity) for codes in blocks]
+    )
+    (table,) = global_ranges(partitions, [bits], popularity, held)
     return BlockBits(table, encode_blocks(table, blocks))

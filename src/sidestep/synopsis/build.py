@@ -7,8 +7,8 @@ partition goes without a synopsis that others have.
 
 **Global range tables** are made of all blocks together. Where there is one already, a block is encoded by it at once:
 values that came later and lie in none of its ranges have a bit of their own. Where there is none yet, the block leaves
-its *parts*, its values as a few dozen ranges (:func:`~.grt.merge.sub_partition`), of which a table is made and by which
-the block is encoded (:mod:`sidestep.synopsis.grt.encoding`).
+its *parts*, its values or many ranges of them (:func:`~.grt.encoding.parts_per_block`), of which a table is made and
+by which the block is encoded (:mod:`sidestep.synopsis.grt.encoding`).
 """
 
 from __future__ import annotations

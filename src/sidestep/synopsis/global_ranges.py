@@ -13,16 +13,13 @@ from sidestep.predicate.types import DataType
 from sidestep.synopsis.contract.answer import ByColumn
 from sidestep.synopsis.contract.block_ranges import NO_RANGES, STORED
 from sidestep.synopsis.descriptor import BlockValues, Sizes, SynopsisKind, TableColumns
-from sidestep.synopsis.grt.encoding import NO_BITS, BlockBits, bits_bytes, ranges_per_partition
+from sidestep.synopsis.grt.encoding import NO_BITS, BlockBits, bits_bytes, parts_per_block
 from sidestep.synopsis.grt.merge import sub_partition
 from sidestep.synopsis.grt.popularity import uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.values.code_ranges import CodeRanges, end_to_end
 from sidestep.synopsis.values.codes import codes_of, concatenate_bytes
 from sidestep.synopsis.values.forms import ArrowColumn, Form, if_any
-
-_FINER = 4
-"""Where a block cannot know which gaps are popular, it leaves so many times as many parts to choose from."""
 
 
 class GlobalRanges(ByColumn[BlockBits]):
@@ -43,16 +40,14 @@ def _build(block: BlockValues, size: int) -> dict[str, Any]:
 
 
 def _parts(block: BlockValues, bits: int) -> CodeRanges:
-    """What a block leaves for a table.
+    """What a block leaves for a table: its values, or as many ranges of them as all blocks can leave.
 
     Codes of strings leave a prefix out, another one in each block, and popularity would have to follow: there the
     widest gaps are cut at, and the choice among them is left to the table.
     """
     shared, coding = block.shared, block.coding
-    most = ranges_per_partition(shared.partitions, bits)
-    if coding.form is Form.BYTES:
-        return sub_partition(block.distinct, _FINER * most if shared.asked else most, uniform(coding))
-    return sub_partition(block.distinct, most, shared.popularity(coding))
+    known = uniform(coding) if coding.form is Form.BYTES else shared.popularity(coding)
+    return sub_partition(block.distinct, parts_per_block(shared.partitions, bits), known)
 
 
 def _read(

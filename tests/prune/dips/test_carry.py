@@ -29,9 +29,9 @@ from sidestep.predicate.types import (
     decimal_type,
     float32,
 )
-from sidestep.prune.dips.carry import Comparand, carries, carry_ranges, compact, intersect
+from sidestep.prune.dips.carry import Comparand, carries, carry_ranges, compact
 from sidestep.prune.plan.computed import Linear, Step
-from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.code_ranges import CodeRanges, intersect, joined
 from sidestep.synopsis.values.codes import Codes, Coding, byte_code, codes_of, float_codes, integer_codes, wide_code
 
 MONEY, CENTS, WIDE, HUGE = decimal_type(9, 2), decimal_type(12, 4), decimal_type(25, 2), decimal_type(38, 4)

@@ -56,7 +56,7 @@ def random_case(random: Random, silent: float = 0.1) -> Case:
         if random.random() < 0.95:
             unknown = [random.random() < 0.07 for _ in blocks]
             complete = not case.unindexed[table.key]
-            case.views[table.key] = view(blocks, types, random.choice((1, 2)), unknown, complete)
+            case.views[table.key] = view(blocks, types, random.choice((1, 2)), unknown, complete, random.choice((0, 4)))
             if random.random() < 0.3:
                 each = [[row] for row in rows_of(blocks)]
                 hidden = [random.random() < 0.05 for _ in each]

@@ -22,7 +22,7 @@ from sidestep.spark.table import index as collect
 from sidestep.store import compact, open_index, read_snapshot
 from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe, recipe_text
-from tests.spark.tables import data_files, rows_of, switched_off, write_file
+from tests.spark.tables import data_files, rows_of, settings, switched_off, write_file
 
 RECIPE_OF = {
     "range-set": Recipe(range_set=8),
@@ -105,6 +105,44 @@ def test_new_files_get_them_without_being_told_and_foreign_ones_are_read(spark, 
     write_file(folder / "h.parquet", {"id": [777_000, 778_000], "name": ["a", "b"]})
     collected(spark, folder)
     assert files_read(spark, folder, "id = 777777") == [], "and is made anew"
+
+
+def test_the_bits_of_one_table_skip_files_of_another(spark, enabled, tmp_path):
+    """Each file of the origin has its ids in far-apart places: ranges of as many bytes induce nothing."""
+    origin, partner = tmp_path / "origin", tmp_path / "partner"
+    rng = random.Random(2)
+    for number in range(6):
+        places = [0, *rng.sample(range(2, 40, 2), 8), 40]
+        data = {"id": [100 * place + n for place in places for n in range(3)], "kind": [number // 3] * 30}
+        write_file(origin / f"f{number}.parquet", data)
+    for place in range(41):
+        write_file(partner / f"p{place:02d}.parquet", {"id": [100 * place + 1, 100 * place + 2], "x": [place, None]})
+    sidestep.index(spark, partner, synopses="none")
+    query = f"SELECT * FROM parquet.`{origin}` JOIN parquet.`{partner}` USING (id) WHERE kind = 0"
+    with switched_off(spark):
+        expected = rows_of(spark.sql(query))
+        used = {row.id // 100 for row in spark.sql(query).collect()}
+    assert expected
+    read = {}
+    for recipe in ("range-set:2", "grt:256"):
+        sidestep.index(spark, origin, synopses={"id": recipe})
+        with settings(
+            spark, spark__sidestep__stages__selectors="false"
+        ):  # as where the origin is too large to wait for
+            df = spark.sql(query)
+            assert rows_of(df) == expected
+        (scan,) = (each for each in sidestep.metrics(df).scans if "partner" in str(each.paths))
+        read[recipe] = {int(Path(path).stem[1:]) for path in scan.paths}
+    assert read["range-set:2"] == set(range(41))
+    assert read["grt:256"] == used
+    # A file that came later is unknown: everything may be in it, until it is indexed by the table that there is.
+    write_file(origin / "g.parquet", {"id": [101, 5_000], "kind": [0, 0]})
+    with switched_off(spark):
+        expected = rows_of(spark.sql(query))
+    for indexed in (False, True):
+        if indexed:
+            sidestep.index(spark, origin)
+        assert rows_of(spark.sql(query)) == expected
 
 
 SCHEMA = pa.schema(

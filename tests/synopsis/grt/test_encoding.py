@@ -17,7 +17,7 @@ from sidestep.synopsis import Catalog, kept_blocks, zone_maps
 from sidestep.synopsis.global_ranges import GRT, GlobalRanges
 from sidestep.synopsis.grt import encoding as grt
 from sidestep.synopsis.grt.encoding import BlockBits, bits_bytes, global_ranges, ranges_per_partition
-from sidestep.synopsis.grt.merge import sub_partition
+from sidestep.synopsis.grt.merge import cut_all, places, sub_partition
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.grt.table import GlobalRangeTable, encode_blocks
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges
@@ -190,20 +190,43 @@ def test_a_merged_range_reaches_beyond_a_block_and_the_zone_map_does_not():
     assert kept_blocks(catalog, formula).tolist() == [False]
 
 
-def test_a_table_can_be_made_of_ranges_alone():
-    """What the driver has after one pass over the data; the values come again when blocks are encoded."""
-    rng = np.random.default_rng(4)
-    starts = rng.integers(0, 2**40, (20, 4)).astype(np.uint64)
-    blocks = [np.unique((each[:, np.newaxis] + np.arange(9, dtype=np.uint64)).ravel()) for each in starts]
-    partitions = [sub_partition(block, 8, uniform(CODING)) for block in blocks]
-    counts = []
-    for held in (blocks, None):
-        large, small = global_ranges(partitions, [64, 32], uniform(CODING), held)
-        assert (large.bits, small.bits) == (64, 32)
-        found = BlockBits(large, encode_blocks(large, blocks))
-        points = [CodeRanges(block[:1], block[:1]) for block in blocks]
-        counts.append(sum(int(found.meeting(point).sum()) for point in points))
-    assert max(counts) < 0.25 * len(blocks) ** 2
+@given(st.lists(st.sets(st.integers(0, 300), min_size=1, max_size=40), min_size=1, max_size=6), st.integers(1, 50))
+def test_parts_set_no_bit_that_values_do_not_but_of_unpopular_ranges(blocks: list[set[int]], most: int):
+    """And never the reverse: a value that a block holds has its bit, whatever the block left for the table."""
+    known, held = uniform(CODING), [codes(*each) for each in blocks]
+    left = [sub_partition(each, most, known) for each in held]
+    for bits in (3, 8, 32):
+        (table,) = global_ranges(cut_all(left, 16, known), [bits], known, left)
+        for values, parts in zip(held, left, strict=True):
+            by_values, by_parts = flags(table, table.encode(values)), flags(table, table.encode_ranges(parts))
+            assert not (by_values & ~by_parts).any()
+            extra = np.flatnonzero(by_parts & ~by_values)
+            assert not len(extra) or len(parts) == most, "all gaps were left"
+            if len(parts) > 1:
+                narrowest = known.of(parts.highs[:-1] + np.uint64(1), parts.lows[1:] - np.uint64(1)).min()
+                extra = extra[extra < len(table.ranges)]
+                assert (known.of(table.ranges.lows[extra], table.ranges.highs[extra]) <= narrowest).all()
+
+
+@given(st.sets(st.integers(-9, 40)), st.sets(st.integers(-9, 40)), st.sampled_from([2, 4, 9]), st.booleans())
+def test_bits_as_ranges_again_hold_every_value(held: set[int], later: set[int], bits: int, ends: bool):
+    """Also values that came after the table, and the very ends of what there can be."""
+    values = np.append(codes(*held), np.array([0, GREATEST] if ends else [], dtype=np.uint64))
+    values = np.unique(values).astype(np.uint64)
+    if not len(values):
+        return
+    made = encode([values, values[:1]], bits, uniform(CODING))
+    table, coming = made.table, codes(*later)
+    for some in (values, coming, values[:1]):
+        again = table.decode(table.encode(some))
+        assert (places(again, some) >= 0).all()
+        assert (flags(table, table.encode_ranges(again)) == flags(table, table.encode(some))).all(), "and nothing else"
+    union = made.union(np.array([True, True]))
+    assert (places(union, values) >= 0).all()
+
+
+def flags(table: GlobalRangeTable, words: np.ndarray) -> np.ndarray:
+    return np.unpackbits(words.view(np.uint8), bitorder="little")[: table.bits].astype(np.bool_)
 
 
 def test_too_many_ranges_are_cut_together_and_nothing_is_lost(monkeypatch):
@@ -273,7 +296,7 @@ class TestBadInput:
             sub_partition(codes(1), 0, uniform(CODING))
 
     def test_partitions_start_with_fewer_ranges_the_more_there_are(self):
-        assert [ranges_per_partition(n, 256) for n in (1, 1_000, 10_000, 10**6)] == [512, 32, 16, 16]
+        assert [ranges_per_partition(n, 256) for n in (1, 1_000, 10_000, 10**6)] == [512, 65, 16, 16]
 
 
 class TestStorage:

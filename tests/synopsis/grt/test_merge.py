@@ -16,7 +16,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.intervals import Interval, IntervalSet
 from sidestep.predicate.types import LONG
 from sidestep.synopsis.grt import merge as grtmerge
-from sidestep.synopsis.grt.merge import Users, integrate, merge, places, ranges_meeting, sub_partition, users
+from sidestep.synopsis.grt.merge import Users, cut_all, integrate, merge, places, ranges_meeting, sub_partition, users
 from sidestep.synopsis.grt.popularity import Popularity, popularity, uniform
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding, integer_codes, integer_values
@@ -53,6 +53,21 @@ def enclosed(found: Sequence[tuple[int, int]], values: set[int], known: Populari
     return sum(
         float(known.of(codes(v), codes(v))[0]) for low, high in found for v in range(low, high + 1) if v not in values
     )
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 99), max_size=12), max_size=5), st.integers(1, 30), st.sampled_from([1, 2, 3, 50])
+)
+def test_a_quota_for_all_encloses_no_more_than_one_for_each(blocks: list[set[int]], most: int, each: int):
+    held = [codes(*sorted(values)) for values in blocks]
+    found = cut_all([CodeRanges(values, values) for values in held], most, UNIFORM)
+    assert sum(map(len, found)) <= max(most, sum(bool(values) for values in blocks))
+    for values, ranges in zip(held, found, strict=True):
+        assert (places(ranges, values) >= 0).all()
+    same = [sub_partition(values, each, UNIFORM) for values in held]
+    if sum(map(len, same)) <= most:
+        taken = [sum(high - low + 1 for ranges in every for low, high in ranges) for every in (found, same)]
+        assert taken[0] <= taken[1]
 
 
 @given(st.sets(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 5), workloads)

@@ -337,5 +337,5 @@ def _tables(profile: Profile, sizes: Sequence[int]) -> list[BlockBits]:
     partitions = [sub_partition(codes, most, popularity) for codes in profile.blocks]
     if profile.sampled:
         bits = [min(each, max(2, sum(map(len, partitions)) // 2)) for each in bits]
-    tables = global_ranges(partitions, bits, popularity, profile.blocks)
+    tables = global_ranges(partitions, bits, popularity, [CodeRanges(codes, codes) for codes in profile.blocks])
     return [BlockBits(table, encode_blocks(table, profile.blocks)) for table in tables]

@@ -140,32 +140,6 @@ def recode(ranges: CodeRanges, coding: Coding, into: Coding) -> CodeRanges | Non
     return code_ranges(value_ranges(compact(coding, ranges, MOST_CONVERTED), coding), into)
 
 
-def intersect(a: CodeRanges, b: CodeRanges) -> CodeRanges:
-    """The codes in both.
-
-    >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
-    >>> list(intersect(CodeRanges(u(1, 7), u(4, 9)), CodeRanges(u(0, 3, 8), u(1, 7, 20))))
-    [(1, 1), (3, 4), (7, 7), (8, 9)]
-    """
-    if len(a) == 1:
-        a, b = b, a
-    if len(b) == 1:
-        return _clip(a, b.lows[0], b.highs[0])
-    first = np.searchsorted(b.highs, a.lows, side="left")
-    counts = np.searchsorted(b.lows, a.highs, side="right") - first
-    of_a = np.repeat(np.arange(len(a)), counts)
-    of_b = np.arange(len(of_a)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-    return CodeRanges(np.maximum(a.lows[of_a], b.lows[of_b]), np.minimum(a.highs[of_a], b.highs[of_b]))
-
-
-def _clip(ranges: CodeRanges, low: np.uint64, high: np.uint64) -> CodeRanges:
-    """The codes of ranges from ``low`` to ``high``."""
-    if not len(ranges) or (low <= ranges.lows[0] and ranges.highs[-1] <= high):
-        return ranges
-    inside = slice(int(ranges.highs.searchsorted(low, "left")), int(ranges.lows.searchsorted(high, "right")))
-    return CodeRanges(np.maximum(ranges.lows[inside], low), np.minimum(ranges.highs[inside], high))
-
-
 def compact(coding: Coding, ranges: CodeRanges, limit: int) -> CodeRanges:
     """The ranges grown together across their narrowest gaps until at most ``limit`` are left (Lemma 1).
 

@@ -3,8 +3,13 @@
 Any synopsis that can be merged serves (diPs, section 4): value sets first, which are ranges of one value each, then
 range-sets and gap histograms, then zone maps and partition values, which are range-sets of one range. A block that the
 first knows nothing of is taken from the next.
-Bloom filters and global range tables cannot be merged into ranges; they are asked when a predicate arrives
-(:meth:`ColumnRanges.meeting`).
+
+Bits of a global range table say what several blocks hold together by their OR, a set of the table's ranges (GRT,
+section 6: semi-join reduction). Those and the ranges of the same blocks both hold all values, so both together do:
+the bits know the gaps, the ranges do not reach beyond the least and greatest value. Blocks without bits, or with those
+of another table, are taken by themselves.
+
+Bloom filters cannot be merged into ranges; they are asked when a predicate arrives (:meth:`ColumnRanges.meeting`).
 """
 
 from __future__ import annotations
@@ -21,12 +26,14 @@ from sidestep.predicate import Column
 from sidestep.predicate.formula import Null, Within
 from sidestep.predicate.types import FLOATING
 from sidestep.synopsis import Catalog, Mask, PartitionValues, Synopsis, UnionVectors, ZoneMaps
-from sidestep.synopsis.contract.block_ranges import BlockRanges
+from sidestep.synopsis.contract.block_ranges import BlockRanges, block_ranges
 from sidestep.synopsis.gap_histogram import GapHistograms
+from sidestep.synopsis.global_ranges import GlobalRanges
+from sidestep.synopsis.grt.encoding import BlockBits
 from sidestep.synopsis.range_set import RangeSets
 from sidestep.synopsis.skip import kept_by
 from sidestep.synopsis.value_set import ValueSets
-from sidestep.synopsis.values.code_ranges import CodeRanges, value_ranges
+from sidestep.synopsis.values.code_ranges import CodeRanges, intersect, joined, value_ranges
 from sidestep.synopsis.values.codes import (
     GREATEST,
     LEAST,
@@ -60,6 +67,8 @@ class ColumnRanges:
     column: Column
     blocks: BlockRanges
     may_be_null: Mask
+    bits: tuple[BlockBits, ...] = ()
+    """Global range bits, one for each table that blocks were encoded by."""
     others: tuple[Synopsis, ...] = ()
     """Synopses that can tell whether a block meets a set of ranges, but not what it holds."""
 
@@ -75,20 +84,37 @@ class ColumnRanges:
 
     def union(self, kept: Mask) -> CodeRanges:
         """All values that the kept blocks may hold together (DataPred before it is compacted)."""
-        if kept.all():
-            return self._whole
+        return self._whole if kept.all() else self._union(kept)
+
+    @cached_property
+    def _whole(self) -> CodeRanges:
+        return self._union(np.ones(self.blocks.blocks, dtype=np.bool_))
+
+    def _union(self, kept: Mask) -> CodeRanges:
+        found: list[CodeRanges] = []
+        for bits in self.bits:
+            known = kept if bits.unknown is None else kept & ~bits.unknown
+            if known.any():
+                held = _rebased(bits.union(known), bits.table.coding, self.coding)
+                found.append(intersect(self._union_of_ranges(known), held))
+                kept = kept & ~known
+        if kept.any() or not found:
+            found.append(self._union_of_ranges(kept))
+        if len(found) == 1:
+            return found[0]
+        return joined(*(np.concatenate([getattr(each, end) for each in found]) for end in ("lows", "highs")))
+
+    def _union_of_ranges(self, kept: Mask) -> CodeRanges:
         lows, highs, block = self._ascending
         chosen = kept[block]
         return _grow_together(lows[chosen], highs[chosen])
 
-    @cached_property
-    def _whole(self) -> CodeRanges:
-        lows, highs, _ = self._ascending
-        return _grow_together(lows, highs)
-
     def meeting(self, wanted: CodeRanges, nulls: bool) -> Mask:
         """The blocks that may hold one of the wanted values, or NULL if that is wanted too (Satisfy)."""
         met = self.blocks.meeting(wanted)
+        for bits in self.bits:
+            if bits.table.coding == self.coding:
+                met &= bits.meeting(wanted) if bits.unknown is None else bits.meeting(wanted) | bits.unknown
         if self.others and len(wanted) <= _MOST_ASKED and met.any():
             within = Within(self.column, value_ranges(wanted, self.coding))
             for synopsis in self.others:
@@ -124,18 +150,45 @@ def column_ranges(catalog: Catalog, column: Column) -> ColumnRanges | None:
 
 def _merge_sources(catalog: Catalog, column: Column) -> ColumnRanges | None:
     sources = list(_sources(catalog, column))
-    if not sources:
+    tables = [(synopsis, held) for synopsis in catalog.synopses if (held := _bits(synopsis, column)) is not None]
+    if not sources and not tables:
         return None
-    ranges = sources[0]
+    ranges = sources[0] if sources else _unknown_ranges(tables[0][1].table.coding, catalog.blocks)
     for other in sources[1:]:
         ranges = ranges.fill_unknown(other)
+    if tables and ranges.coding.form is Form.BYTES:
+        ranges = ranges.with_prefix(
+            common_prefix([ranges.coding.prefix, *(held.table.coding.prefix for _, held in tables)])
+        )
     may_be_null = np.ones(catalog.blocks, dtype=np.bool_)
     for synopsis in catalog.synopses:
         mask = kept_by(synopsis, Null(column))
         if mask is not None:
             may_be_null &= mask
-    others = tuple(synopsis for synopsis in catalog.synopses if not isinstance(synopsis, _MERGEABLE))
-    return ColumnRanges(column, ranges.outer, may_be_null, others)
+    ranges = ranges.outer
+    asked_by_codes = {id(synopsis) for synopsis, held in tables if held.table.coding == ranges.coding}
+    others = tuple(
+        synopsis
+        for synopsis in catalog.synopses
+        if not isinstance(synopsis, _MERGEABLE) and id(synopsis) not in asked_by_codes
+    )
+    return ColumnRanges(column, ranges, may_be_null, tuple(held for _, held in tables), others)
+
+
+def _bits(synopsis: Synopsis, column: Column) -> BlockBits | None:
+    """The global range bits of a column, if this is a synopsis of those."""
+    return synopsis.of(column) if isinstance(synopsis, GlobalRanges) else None
+
+
+def _unknown_ranges(coding: Coding, blocks: int) -> BlockRanges:
+    """Ranges of blocks of which nothing is known."""
+    none = np.zeros(0, dtype=np.uint64)
+    return BlockRanges(coding, np.zeros(blocks + 1, dtype=np.int64), none, none, np.ones(blocks, dtype=np.bool_))
+
+
+def _rebased(ranges: CodeRanges, coding: Coding, into: Coding) -> CodeRanges:
+    """Ranges of strings in a coding that leaves out the same prefix, or a shorter one."""
+    return ranges if coding == into else block_ranges(coding, [ranges]).with_prefix(into.prefix).of_block(0)
 
 
 def _sources(catalog: Catalog, column: Column) -> Iterator[BlockRanges]:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sidestep.predicate import Column, Op
-from sidestep.prune.dips.carry import MOST_CONVERTED, carry_ranges, compact, converts, intersect, recode
+from sidestep.prune.dips.carry import MOST_CONVERTED, carry_ranges, compact, converts, recode
 from sidestep.prune.dips.column_ranges import NOTHING, ColumnRanges, column_ranges
 from sidestep.prune.dips.join_graph import JoinGraph, Link
 from sidestep.prune.dips.model import UNKNOWN, Dip, InducedOptions, TableView, Values
 from sidestep.prune.dips.schedule import ExchangeStep
 from sidestep.synopsis import Catalog, Mask
-from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.code_ranges import CodeRanges, intersect, joined
 from sidestep.synopsis.values.codes import Coding
 
 

@@ -28,6 +28,7 @@ map is unknown or had to be widened they are unknown, and say nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -148,7 +149,9 @@ def _table_of(
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
     scan = FileScan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
-    partition, plan = {name for name, _ in file.partition}, plan.at(file.partition)
+    partition = {name for name, _ in file.partition}
+    # Who plans knows how many files there are; other files are likely to have as many blocks as this one.
+    plan = replace(plan.at(file.partition), partitions=count * plan.partitions)
     for column, type in columns.items():
         if column in partition:
             continue  # Spark takes the folder's value, whatever the file says

@@ -2,15 +2,19 @@
 
 Made in three steps, each of which can run where the data is:
 
-* *map*: each partition's values become a few ranges, cut at its most popular gaps (:func:`~.merge.sub_partition`);
-* *reduce*: :func:`global_ranges` makes one list of mutually exclusive ranges of them, and merges it down to as many as
-  there are bits, at the least cost in popularity;
-* *map*: each block's values are encoded by that table (:meth:`~.table.GlobalRangeTable.encode`).
+* *map*: each partition leaves its values, or so many ranges of them that hardly a bit depends on what is lost
+  (:func:`parts_per_block`);
+* *reduce*: all partitions are cut at their most popular gaps (:func:`~.merge.cut_all`); :func:`global_ranges` makes one
+  list of mutually exclusive ranges of that, and merges it down to as many as there are bits, at the least cost;
+* *map*: each block is encoded by that table, by what it left or, once there is a table, by its values
+  (:meth:`~.table.GlobalRangeTable.encode`).
 
 A query is encoded once; then one AND over the words it touches decides for all blocks. Merged ranges may reach beyond a
 block's own least and greatest value: the catalog holds zone maps beside this, and their answers are put together.
 
 Blocks that are indexed before there is a table leave their *parts*; :func:`table_of_parts` is the reduce step on those.
+A bit that is set by parts, and would not be by values, is that of a range without a value in the midst of a part. The
+part lies in no gap that was cut at, so the range is less popular than each of those: what such bits take in is little.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.types import DataType
 from sidestep.synopsis.contract.answer import Answer
 from sidestep.synopsis.contract.block_ranges import from_column
-from sidestep.synopsis.grt.merge import cut, integrate, merge, ranges_meeting, users
+from sidestep.synopsis.grt.merge import cut, cut_all, integrate, merge, ranges_meeting, users
 from sidestep.synopsis.grt.popularity import Popularity, learn_popularity
 from sidestep.synopsis.grt.table import BitWords, GlobalRangeTable
 from sidestep.synopsis.values.code_ranges import CodeRanges, code_ranges, joined
@@ -38,8 +42,16 @@ _CHUNK = 1 << 15
 """Blocks at a time: what is read and written for them stays in the processor's cache."""
 
 
-_MANY_RANGES, _MOST_RANGES = 1 << 15, 1 << 17
-"""All partitions together start with about so many ranges, as long as each has sixteen; and with at most so many."""
+_MANY_RANGES, _MOST_RANGES = 1 << 16, 1 << 17
+"""All partitions together start with about so many ranges, if that is sixteen each; and with at most so many."""
+
+
+_MOST_PARTS = 1 << 22
+"""What all blocks together leave for a table, as long as that is sixteen ranges each: 64 MB where it is made."""
+
+
+_FINER = 4
+"""Ranges that a block leaves for each bit: of narrower gaps than that, few have a range of the table in them."""
 
 
 _FEW = 16
@@ -87,6 +99,20 @@ class BlockBits:
             np.not_equal(found, 0, out=met[part])
         return met
 
+    def union(self, among: Mask) -> CodeRanges:
+        """What these blocks hold together, by the OR of their bits; of a block without bits, it says nothing.
+
+        >>> from sidestep.predicate.types import INTEGER
+        >>> from sidestep.synopsis.grt.table import encode_blocks
+        >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
+        >>> table = GlobalRangeTable(Coding(INTEGER), CodeRanges(u(1, 5, 11), u(3, 9, 12)))
+        >>> bits = BlockBits(table, encode_blocks(table, [u(2), u(3, 11), u(7)]))
+        >>> list(bits.union(np.array([True, True, False])))
+        [(1, 3), (11, 12)]
+        """
+        words = np.bitwise_or.reduce(self.words[:, np.flatnonzero(among)], axis=1)
+        return self.table.decode(words)
+
     def held_codes(self, among: Mask) -> tuple[Coding, Codes]:
         """The ends of the table's ranges, each of which some block holds or once held."""
         return self.table.coding, np.concatenate([self.table.ranges.lows, self.table.ranges.highs])
@@ -100,26 +126,34 @@ class BlockBits:
 
 
 def ranges_per_partition(partitions: int, bits: int) -> int:
-    """How many ranges each partition starts with: enough to fill the table, few enough to merge in a moment."""
+    """How many ranges a partition starts with on average: enough to fill the table, few enough to merge in a moment."""
     return max(_FEW, min(2 * bits, _MANY_RANGES // max(1, partitions)))
+
+
+def parts_per_block(partitions: int, bits: int) -> int:
+    """How many ranges each block leaves for a table that is still to be made; a block of fewer values leaves those.
+
+    >>> [parts_per_block(blocks, 256) for blocks in (1, 1_000, 10_000, 10**6)]
+    [1024, 1024, 419, 16]
+    """
+    return max(_FEW, min(_FINER * bits, _MOST_PARTS // max(1, partitions)))
 
 
 def global_ranges(
     partitions: Sequence[CodeRanges],
     sizes: Sequence[int],
     popularity: Popularity,
-    held: Sequence[Codes] | None = None,
+    held: Sequence[CodeRanges],
 ) -> list[GlobalRangeTable]:
     """The reduce step: a table of at most so many *bits* for each of the sizes, largest first.
 
-    ``partitions`` are the ranges of each partition. With ``held``, its distinct codes, what a merge costs is known
-    exactly; without, a partition counts as a user of all that its ranges take in.
+    ``partitions`` are the few ranges that each partition starts with, and ``held`` is what it holds: its distinct
+    values, as ranges of one each, or what comes closest to them. By that, the cost of a merge is known.
     """
     if min(sizes, default=0) < 2:
         raise SidestepError("A global range table has at least 2 bits: one range, and one for all outside of it.")
     mutual = integrate(_together(partitions, popularity))
-    values = partitions if held is None else [CodeRanges(codes, codes) for codes in held]
-    used_by = users(len(mutual), [ranges_meeting(mutual, each) for each in values])
+    used_by = users(len(mutual), [ranges_meeting(mutual, each) for each in held])
     merged = merge(mutual, used_by, [size - 1 for size in sizes], popularity)
     return [GlobalRangeTable(popularity.coding, ranges) for ranges in merged]
 
@@ -172,8 +206,8 @@ def table_of_parts(
         return None, stored
     shares = learn_popularity(held.coding, asked)
     ranges = [held.of_block(block) for block in known]
-    most = ranges_per_partition(len(known), bits)
-    (table,) = global_ranges([cut(each, most, shares) for each in ranges], [bits], shares)
+    most = len(known) * ranges_per_partition(len(known), bits)
+    (table,) = global_ranges(cut_all(ranges, most, shares), [bits], shares, ranges)
     for block, each in zip(known, ranges, strict=True):
         stored[block] = bits_bytes(table, table.encode_ranges(each))
     return table, stored

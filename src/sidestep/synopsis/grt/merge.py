@@ -1,6 +1,6 @@
 """The ranges of a global range table: each partition's own, the list that all share, and that list merged (GRT, 4).
 
-Each partition is cut at its most popular gaps (4.1), all together become one list of mutually exclusive ranges (4.2.1),
+Partitions are cut at their most popular gaps (4.1), all together become one list of mutually exclusive ranges (4.2.1),
 and that is merged down to as many as there are bits (4.2.2).
 
 The cost of a table (equation 3) is, over ranges and the partitions that use them, the popularity of what the range
@@ -54,6 +54,45 @@ def cut(held: CodeRanges, most: int, popularity: Popularity) -> CodeRanges:
     if len(before) > most - 1:
         before = np.sort(before[np.argpartition(-costs, most - 2)[: most - 1]]) if most > 1 else before[:0]
     return CodeRanges(held.lows[np.append(0, before + 1)], held.highs[np.append(before, len(held) - 1)])
+
+
+def cut_all(partitions: Sequence[CodeRanges], most: int, popularity: Popularity) -> list[CodeRanges]:
+    """All partitions cut at the most popular of all their gaps: ``most`` ranges together, and one each at least.
+
+    A quota for all partitions, not the same one for each (the paper's section 6): a sparse partition keeps more of its
+    gaps than a dense one, whose widest are narrower than many that the sparse one would have to close.
+
+    >>> from sidestep.predicate.types import LONG
+    >>> from sidestep.synopsis.values.codes import Coding
+    >>> from sidestep.synopsis.grt.popularity import uniform
+    >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
+    >>> held = [CodeRanges(codes, codes) for codes in (u(1, 3, 5, 7), u(10, 50, 90))]
+    >>> [list(each) for each in cut_all(held, 4, uniform(Coding(LONG)))]
+    [[(1, 7)], [(10, 10), (50, 50), (90, 90)]]
+    """
+    counts = np.array([len(each) for each in partitions], dtype=np.int64)
+    none = np.zeros(0, dtype=np.uint64)
+    lows = np.concatenate([none, *(each.lows for each in partitions)])
+    highs = np.concatenate([none, *(each.highs for each in partitions)])
+    ends = np.cumsum(counts)
+    last = np.zeros(len(lows), dtype=np.bool_)
+    last[ends[counts > 0] - 1] = True
+    before = np.flatnonzero(~last[:-1]) if len(lows) else np.zeros(0, dtype=np.int64)
+    before = before[lows[before + 1] - highs[before] > np.uint64(1)]
+    costs = popularity.of(highs[before] + np.uint64(1), lows[before + 1] - np.uint64(1))
+    before, costs = before[costs > 0], costs[costs > 0]
+    cuts = max(0, most - int(np.count_nonzero(counts)))
+    if len(before) > cuts:
+        before = before[np.argpartition(-costs, cuts)[:cuts]]
+    closes = last.copy()
+    closes[before] = True
+    opens = np.ones_like(closes)
+    opens[1:] = closes[:-1]
+    found = []
+    for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True):
+        part = slice(begin, end)
+        found.append(CodeRanges(lows[part][opens[part]], highs[part][closes[part]]))
+    return found
 
 
 def integrate(ranges: Sequence[CodeRanges]) -> CodeRanges:

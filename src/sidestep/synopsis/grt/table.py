@@ -14,8 +14,8 @@ import numpy.typing as npt
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import parse_type
 from sidestep.synopsis.grt.merge import places, ranges_meeting
-from sidestep.synopsis.values.code_ranges import CodeRanges
-from sidestep.synopsis.values.codes import Codes, Coding
+from sidestep.synopsis.values.code_ranges import CodeRanges, joined
+from sidestep.synopsis.values.codes import GREATEST, LEAST, Codes, Coding
 
 BitWords = npt.NDArray[np.uint64]
 
@@ -63,6 +63,36 @@ class GlobalRangeTable:
     def query(self, wanted: CodeRanges) -> BitWords:
         """The bits of a query for anything in these ranges, worked out once for all blocks."""
         return self.encode_ranges(wanted)
+
+    def decode(self, words: BitWords) -> CodeRanges:
+        """All that a block with these bits may hold.
+
+        >>> from sidestep.predicate.types import INTEGER
+        >>> u = lambda *codes: np.array(codes, dtype=np.uint64)
+        >>> table = GlobalRangeTable(Coding(INTEGER), CodeRanges(u(1, 5, 11), u(3, 9, 12)))
+        >>> list(table.decode(u(0b0110))), list(table.decode(u(0b1010)))
+        ([(5, 9), (11, 12)], [(0, 0), (4, 4), (5, 9), (10, 10), (13, 18446744073709551615)])
+        """
+        flags = np.unpackbits(np.ascontiguousarray(words, dtype="<u8").view(np.uint8), bitorder="little")
+        chosen = np.flatnonzero(flags[: len(self.ranges)])
+        inside = CodeRanges(self.ranges.lows[chosen], self.ranges.highs[chosen])
+        if not flags[len(self.ranges)]:
+            return inside
+        outside = self._outside
+        return joined(np.append(inside.lows, outside.lows), np.append(inside.highs, outside.highs))
+
+    @cached_property
+    def _outside(self) -> CodeRanges:
+        """What lies in no range."""
+        one, lows, highs = np.uint64(1), self.ranges.lows, self.ranges.highs
+        begins = np.append(LEAST, highs[highs < GREATEST] + one)
+        ends = np.append(lows[lows > LEAST] - one, GREATEST)
+        if len(lows) and lows[0] == LEAST:
+            begins = begins[1:]
+        if len(highs) and highs[-1] == GREATEST:
+            ends = ends[:-1]
+        between = begins <= ends
+        return CodeRanges(begins[between], ends[between])
 
     def _pack(self, bits: npt.NDArray[np.int64]) -> BitWords:
         """Bits as words; -1 is the last bit, outside."""
