@@ -1,4 +1,4 @@
-"""What ``sidestep.index(spark, path)`` gives with nothing else said, and by hand: lookups, InputCut, and the index's size.
+"""What ``sidestep.index(spark, path)`` gives with nothing else said, and by hand: lookups, InputCut, the index's size.
 
 Each part is a function of :data:`PARTS` that prints its table and returns its figures. All indexes are made by the jobs
 that users run; what is given by hand stands beside it. ``index_bytes_pct`` is the largest share of a table's, or a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from sidestep.synopsis.recipe import recipe_text
 
 LOGGED = 120
 """The lookups of the log, half of them by each kind of id."""
-WORDS = ("payment", "order", "shipped", "refund", "customer", "retry", "timeout", "accepted", "session", "expired",
-         "gateway", "checkout", "invoice", "created", "failed", "pending", "amount", "address", "changed", "item")  # fmt: skip
+WORDS = [
+    *("payment", "order", "shipped", "refund", "customer", "retry", "timeout", "accepted", "session", "expired"),
+    *("gateway", "checkout", "invoice", "created", "failed", "pending", "amount", "address", "changed", "item"),
+]
 KINDS = {"key": "id", "uuid": "uuid"}
 
 
@@ -40,7 +43,7 @@ def make_ids(folder: Path, rows: int, files: int, seed: int, wide: bool = True) 
     keys = rng.permutation(rows).astype(np.int64) * 1009 + rng.integers(0, 1009, rows)
     ends = np.linspace(0, rows, files + 1).astype(np.int64)
     with whole_folder(target) as partial:
-        for number, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        for number, (begin, end) in enumerate(pairwise(ends)):
             count = int(end - begin)
             columns: dict[str, Any] = {
                 "id": keys[begin:end],
@@ -98,9 +101,7 @@ def ids(spark: SparkSession, console: Console, args: argparse.Namespace) -> dict
         "ids alone, default": (narrow, {}),
         "ids alone, with a limit of 5%": (narrow, {"limit": "5%"}),
     }
-    table = Table(
-        title=f"Lookups in {args.rows:,} rows of {args.files} files: share of the rows in files that are read"
-    )
+    table = Table(title=f"Lookups in {args.rows:,} rows of {args.files} files: share of rows in files that are read")
     for heading in ("index", "on id", "on uuid", "by id", "by UUID", "index of the data"):
         table.add_column(heading, justify="left" if heading in ("index", "on id", "on uuid") else "right")
     found: dict[str, Any] = {}

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import statistics
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,6 @@ JOINED = {
     "nation": ("n_nationkey", "n_regionkey"),
     "region": ("r_regionkey",),
 }
-BY_HAND = ("none", "joined", "tuned")
 
 
 def by_hand(variant: str, table: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def write_blocks(folder: Path, table: BlockTable) -> None:
     for file, begin in enumerate(range(0, table.blocks, BLOCKS_PER_FILE)):
         ends = table.ends[begin : begin + BLOCKS_PER_FILE + 1]
         with pq.ParquetWriter(folder / f"part-{file:05d}.parquet", rows.schema) as writer:
-            for first, last in zip(ends[:-1], ends[1:], strict=True):
+            for first, last in pairwise(ends):
                 writer.write_table(rows.slice(first, last - first), row_group_size=max(1, int(last - first)))
 
 
@@ -91,7 +91,7 @@ def inputcut(spark: SparkSession, console: Console, args: argparse.Namespace) ->
         base = Path(tempfile.mkdtemp(prefix="sidestep-bench-"))
         try:
             journal = Journal(base / "plans.jsonl")
-            plans = {name: plan for name, plan in planned(spark, journal, tpch.queries(), "tpch").items()}
+            plans = planned(spark, journal, tpch.queries(), "tpch")
             row, by_query = [], {}
             for name in names:
                 pct = index_all(spark, folder, base / name, name)

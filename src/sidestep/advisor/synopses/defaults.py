@@ -12,7 +12,7 @@ table
 ===================  ============================================================================================
 
 Each is judged by what lookups of one block's values read of the others (:mod:`.lookups`). What shrinks reads by less
-than a twentieth is not built; of the rest, bytes go first to what shrinks them most for each, until the limit is reached.
+than a twentieth is not built; of the rest, bytes go first to what shrinks them most for each, up to the limit.
 
 A dense column (its blocks hold nearly all between their least and greatest value), one whose zone maps are apart
 already, and one whose every block holds the same few values gain nothing: they keep the zone map alone.
@@ -68,6 +68,8 @@ BITS = 256
 """The bits of a default global range table."""
 ALMOST_ALL, LONGEST_IDENTIFIER = 0.95, 64
 """Texts are identifiers if that share of them occurs once and has no blank, and they have at most so many bytes."""
+MUCH_BETTER = 1.5
+"""How many times as much a global range table has to save as ranges that take no more bytes."""
 _MUCH_LEFT = 0.2
 _STEPS = 20
 _SET_BYTES = 4
@@ -91,7 +93,8 @@ def identifiers(values: pa.Array) -> bool:
         return False
     if float(pc.mean(pc.binary_length(present)).as_py()) > LONGEST_IDENTIFIER:
         return False
-    blanks = pc.sum(pc.match_substring(present, b" ")).as_py()
+    bytes_only = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    blanks = 0 if bytes_only else pc.sum(pc.match_substring(present, b" ")).as_py()
     return bool(blanks <= (1 - ALMOST_ALL) * len(present))
 
 
@@ -143,13 +146,14 @@ def column_options(
         tried += _ranges(profile, asked, zones)
         left = min((option.reads for option in tried), default=1.0)
         if left > _MUCH_LEFT:
-            tried += [*_filters(profile, asked, zones), *_shared_ranges(profile, asked, zones)]
-    return ColumnOptions(profile.column, sorted(tried, key=lambda option: option.bytes), least)
+            shared = [each for each in _shared_ranges(profile, asked, zones) if _beats(each, tried)]
+            tried += [*_filters(profile, asked, zones), *shared]
+    return ColumnOptions(profile.column, sorted(tried, key=lambda option: (option.bytes, option.recipe.sizes)), least)
 
 
-def _option(recipe: Recipe, size: float, zones: Reads, reads: Reads, kinds: slice = slice(None)) -> Option:
-    means = [float(each[kinds].mean()) for each in (reads, zones)]
-    return Option(recipe, math.ceil(size), *means, gain(zones, reads))
+def _option(recipe: Recipe, size: float, zones: Reads, reads: Reads, queries: slice = slice(None)) -> Option:
+    after, before = (float(each[queries].mean()) for each in (reads, zones))
+    return Option(recipe, math.ceil(size), after, before, gain(zones, reads))
 
 
 def _ranges(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[Option]:
@@ -176,7 +180,7 @@ def _filters(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[Option]
     # Codes are the first bytes of a text: several may share one.
     of_bytes = profile.coding.form is Form.BYTES
     distinct = profile.rows.tolist() if of_bytes else [len(codes) for codes in profile.blocks]
-    single = slice(0, len(asked.lows) // len(zones))
+    single = asked.single
     elsewhere = np.array(asked.held)
     elsewhere[np.arange(len(asked.source)), asked.source] = False
     shared = elsewhere[single].sum(axis=1).mean() / max(1, len(distinct) - 1)
@@ -193,7 +197,7 @@ def _filters(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[Option]
         kept = asked.zone_maps.astype(np.float64)
         kept[single] *= np.where(asked.held, 1.0, passed)[single]
         size = float(asked.stands_for @ np.minimum(most, finest / largest * np.array(distinct)))
-        yield _option(Recipe().with_size(BLOOM, most), size, zones, asked.reads(kept), slice(0, 1))
+        yield _option(Recipe().with_size(BLOOM, most), size, zones, asked.reads(kept), single)
 
 
 def filter_bytes(distinct: int, rate: float) -> int:
@@ -205,6 +209,14 @@ def _shared_ranges(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[O
     for size, synopsis, _ in TRIALS[GRT](replace(profile, sizes=(BITS // 8,)), None):
         total = size * profile.in_all + BYTES_PER_TABLE_RANGE * BITS
         yield _option(Recipe().with_size(GRT, BITS), total, zones, asked.reads(asked.kept(synopsis)))
+
+
+def _beats(table: Option, others: Sequence[Option]) -> bool:
+    """Whether a global range table saves much more than what takes as many bytes, and no less than what takes more.
+
+    Of ranges of their own, other tables learn more.
+    """
+    return all(table.gain >= (MUCH_BETTER if other.bytes <= table.bytes else 1.0) * other.gain for other in others)
 
 
 def share_out(columns: Sequence[ColumnOptions], limit: int) -> dict[str, Option]:

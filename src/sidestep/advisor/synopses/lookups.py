@@ -30,7 +30,7 @@ KIND_WEIGHTS = np.array([0.4, 0.2, 0.2, 0.2])
 QUERIES_OF_A_KIND = 48
 
 Reads = npt.NDArray[np.float64]
-"""The share of the blocks that queries of each kind read."""
+"""The share of the blocks that each query reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,11 @@ class Lookups:
     """One for each query, kind after kind."""
     source: npt.NDArray[np.int64]
     """The block that each query's value is from."""
+
+    @property
+    def single(self) -> slice:
+        """The queries for single values."""
+        return slice(0, len(self.lows) // len(WIDTHS))
 
     @cached_property
     def zone_maps(self) -> Mask:
@@ -68,28 +73,33 @@ class Lookups:
     def kept(self, synopsis: CodeSynopsis) -> Mask:
         """The same for a synopsis together with the zone map."""
         ends = zip(self.lows[:, np.newaxis], self.highs[:, np.newaxis], strict=True)
-        return self.zone_maps & np.array([synopsis.meeting(CodeRanges(low, high)) for low, high in ends])
+        met = np.array([synopsis.meeting(CodeRanges(low, high)) for low, high in ends], dtype=np.bool_)
+        return np.asarray(self.zone_maps & met, dtype=np.bool_)
 
     def reads(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.float64]) -> Reads:
-        """What queries of each kind read of all blocks if those are kept, each for certain or with a likelihood."""
+        """What each query reads of all blocks if those are kept, each for certain or with a likelihood."""
         others = np.array(kept, dtype=np.float64)
         others[np.arange(len(self.source)), self.source] = 0.0
         weights = np.tile(self.stands_for, (len(self.source), 1))
         weights[np.arange(len(self.source)), self.source] = 0.0
         rates = (others * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
         count = max(float(len(self.blocks)), float(self.stands_for.sum()))
-        return np.asarray((1 + (count - 1) * rates.reshape(len(WIDTHS), -1).mean(axis=1)) / count, dtype=np.float64)
+        return np.asarray((1 + (count - 1) * rates) / count, dtype=np.float64)
 
 
 def gain(before: Reads, after: Reads) -> float:
-    """By how much reads shrink, as a logarithm: what synopses of different columns save together adds up."""
-    return float(KIND_WEIGHTS @ np.log(before / after))
+    """By how much reads shrink, as a logarithm: what synopses of different columns save together adds up.
+
+    Each query counts by itself: those for frequent values, which read much anyway, do not hide what others save.
+    """
+    return float(KIND_WEIGHTS @ np.log(before / after).reshape(len(WIDTHS), -1).mean(axis=1))
 
 
 def lookups(blocks: Sequence[Codes], stands_for: npt.NDArray[np.float64], seed: int = 0) -> Lookups | None:
     """Queries by values of these blocks; None if only one of them has any.
 
-    A block counts by how many it stands for, and its values count alike.
+    Half of them are by blocks, each of which counts by how many it stands for: what occurs often is asked for often.
+    The others are by values that all count alike, as those do that come from a table where each of them is a row.
     """
     rng = np.random.default_rng([seed, len(blocks)])
     filled = np.array([number for number, codes in enumerate(blocks) if len(codes)], dtype=np.int64)
@@ -97,9 +107,11 @@ def lookups(blocks: Sequence[Codes], stands_for: npt.NDArray[np.float64], seed: 
         return None
     least, greatest = min(int(blocks[at][0]) for at in filled), max(int(blocks[at][-1]) for at in filled)
     count = QUERIES_OF_A_KIND * len(WIDTHS)
-    source = rng.choice(filled, count, p=stands_for[filled] / stands_for[filled].sum())
+    by_block = stands_for[filled]
+    by_value = by_block * [len(blocks[at]) for at in filled]
+    halves = [rng.choice(filled, count // 2, p=each / each.sum()) for each in (by_block, by_value)]
+    source = np.stack(halves, axis=1).ravel()
     lows = [int(blocks[at][int(rng.integers(len(blocks[at])))]) for at in source]
     widths = np.repeat(WIDTHS, QUERIES_OF_A_KIND).tolist()
     highs = [min(low + int(width * (greatest - least)), int(GREATEST)) for low, width in zip(lows, widths, strict=True)]
-    ends = (np.array(each, dtype=np.uint64) for each in (lows, highs))
-    return Lookups(blocks, stands_for, *ends, source)
+    return Lookups(blocks, stands_for, np.array(lows, dtype=np.uint64), np.array(highs, dtype=np.uint64), source)

@@ -102,7 +102,8 @@ class BlockSample:
         again and again, and a few blocks spread over the table are likely to have none of them.
         """
         spans = self.spans.get(column, np.zeros(0))
-        wide = np.flatnonzero(spans > FAR_WIDER * np.nanmedian(spans)) if np.isfinite(spans).any() else []
+        known = bool(np.isfinite(spans).any())
+        wide: list[int] = np.flatnonzero(spans > FAR_WIDER * np.nanmedian(spans)).tolist() if known else []
         if not len(wide):
             return self, np.full(len(self.blocks), self.of_blocks / max(1, len(self.blocks)))
         of_wide = {self.listed[at] for at in wide}

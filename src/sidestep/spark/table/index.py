@@ -69,9 +69,9 @@ def index(
 
     Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. All
     of that takes at most ``limit``: a share of the table's bytes, 1% if nothing is said, or bytes; 0 is for zone maps
-    alone. In the log, ``name`` is what the table is called, ``tables`` has the paths of others that are named, and ``dialect`` is its
-    SQL, if that is not Spark's. ``budget`` is how many bytes synopses beside zone maps may take, as a number or a text
-    like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
+    alone. In the log, ``name`` is what the table is called, ``tables`` has the paths of others that are named, and
+    ``dialect`` is its SQL, if that is not Spark's. ``budget`` is how many bytes synopses beside zone maps may take
+    instead, as a number or a text like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
     ``"id=range-set:20,code=bloom"``, or a mapping from column to the same. The choice is remembered: later calls give
     new files what the others have, unless one of these is given. ``rebuild`` makes everything anew, of all files.
 

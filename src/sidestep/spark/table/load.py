@@ -99,8 +99,9 @@ def load(
     or of the one that ``family`` names; ``by`` or ``order`` make it a layout by features
     (:func:`sidestep.advise` tells what to expect). So are the synopses that columns get beside zone maps: for what the
     log filters and joins on, by a sample of the source, within a ``budget`` of bytes, or else a ``limit`` as in
-    :func:`sidestep.index`. Without log and budget they are those that the table had before; columns that ``synopses`` names get what it says, as in :func:`sidestep.index`. The
-    old version of the table stays readable; what others append meanwhile stays in the table as it is.
+    :func:`sidestep.index`. Without log and budget they are those that the table had before; columns that ``synopses``
+    names get what it says. The old version of the table stays readable; what others append meanwhile stays in the
+    table as it is.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")

@@ -6,7 +6,8 @@ that ask for single values. It is the same kind of figure when the index is made
 that growth of it says that the blocks at hand no longer suit what was chosen.
 
 What was let through when synopses were chosen is kept in a small file beside the index, one for each time; the newest
-counts. So is what was tried then, and why it was not built. It is advice: a file that is gone or damaged is as good as none.
+counts. So is what was tried then, and why it was not built. It is advice: a file that is gone or damaged is as good as
+none.
 """
 
 from __future__ import annotations
