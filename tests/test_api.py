@@ -81,8 +81,8 @@ PARAMETERS = {
     "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds"],
     "explain": ["query", "spark"],
     "index": [
-        "spark", "table", "columns", "footers", "synopses", "budget", "limit", "log", "name", "tables", "dialect", "rebuild",
-        *WRITE,
+        "spark", "table", "columns", "footers", "synopses", "budget", "limit", "log", "name", "tables", "dialect",
+        "rebuild", *WRITE,
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
