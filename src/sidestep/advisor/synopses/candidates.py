@@ -138,12 +138,10 @@ class Profile:
         possible = np.maximum(absent.sum(axis=1), 1)
         return min(1.0, float(self.shares @ ((kept & absent).sum(axis=1) / possible)))
 
-    def false_share(self, kept: Mask) -> float:
-        """The share of all rows, over all queries, that are read for nothing: what there is to save.
-
-        Unlike the rate, it is low where most blocks hold what is asked for, whatever is kept of the others.
-        """
-        return self.false_rows(kept) / self.asked_rows if self.asked_rows else 0.0
+    def kept_share(self, kept: Mask) -> float:
+        """The share of all rows, over all queries, that are read."""
+        rows = float(self.weights @ (kept @ self.rows.astype(np.float64)))
+        return rows / max(1.0, float(self.weights.sum()) * float(self.rows.sum()))
 
     @property
     def asked_rows(self) -> float:

@@ -35,10 +35,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sidestep.advisor.synopses.budget import SynopsisChoice, bound_over, drop_useless_parts, spend
+from sidestep.advisor.synopses.budget import Plan, SynopsisChoice, bound_over, drop_useless_parts, spend
 from sidestep.advisor.synopses.candidates import (
     LEAST_GAPS,
     MOST_DISTINCT,
+    Candidate,
     Profile,
     Share,
     dictionary_bytes,
@@ -201,14 +202,15 @@ def _promising(
 
     Most columns of most tables are dense: reading all of the sample for them would cost more than the index. So would
     a look at those that are no keys and large: a column of few values takes at most a byte for each row. Texts are
-    keys if the first of them look like it, and if the limit could pay for filters of them.
+    keys if the first of them look like it. Where the limit could not pay for filters, the first look has to do: it is
+    enough to say what they would save.
     """
     if len(sample.blocks) < 2:
         return []
     rows = int(sample.rows.sum()) / len(sample.blocks)
     looked_at = sample.first(max(1, int(LOOKED_AT // max(1.0, rows))))
     affordable = filter_bytes(int(rows), RATES[0]) * sample.of_blocks <= limit
-    texts = [name for name, type in others.items() if affordable and stored_form(type) is Form.BYTES]
+    texts = [name for name, type in others.items() if stored_form(type) is Form.BYTES]
     first_texts = looked_at.first_values(texts, FIRST_TEXTS) if texts else {}
     named = [name for name, values in first_texts.items() if identifiers(values)]
     small = looked_at.compact_columns(others, FEW_BYTES, FEW_BYTES_BESIDES)
@@ -221,10 +223,19 @@ def _promising(
         for name, (coding, blocks) in first.items()
         if max(map(len, blocks)) <= MOST_DISTINCT
         or (name in keys and max(gap_share(coding, each) for each in (*blocks, *wide_codes[name])) >= LEAST_GAPS)
-        or (name in keys and affordable and max(map(len, blocks)) >= fewest and _apart(blocks))
     ]
-    coded = sample.codes({name: keys.get(name) or others[name] for name in (*promising, *named)})
+    unique = [
+        name
+        for name, (_, blocks) in first.items()
+        if name in keys and name not in promising and max(map(len, blocks)) >= fewest and _apart(blocks)
+    ]
+    wanted = [*promising, *((*unique, *named) if affordable else ())]
+    coded = sample.codes({name: keys.get(name) or others[name] for name in wanted})
     found = []
+    if not affordable:
+        of_texts = looked_at.codes({name: others[name] for name in named})
+        for name, (coding, blocks) in {**{name: first[name] for name in unique}, **of_texts}.items():
+            found.append(_Promising(_profile(looked_at, name, coding, blocks, ()), looked_at.with_wide("")[1], True))
     for name, (coding, blocks) in coded.items():
         whole, stands_for = wide.get(name) or sample.with_wide("")
         more = wide_codes.get(name, [])
@@ -340,18 +351,37 @@ def _spend_budget(
     bounds: dict[str, float] = {}
     for name in by_group:
         choices = [drop_useless_parts(choice) for choice in plan.choices if choice.profile.column == name]
-        recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0])
+        recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0].parts)
         if recipes[name]:
             bounds[name] = bound_over(choices)
-    return RecipeChoice(recipes, bounds, tuple(notes), plan.total)
+    report = () if groups else tuple(_report_asked(plan))
+    return RecipeChoice(recipes, bounds, tuple(notes), plan.total, report)
+
+
+def _report_asked(plan: Plan) -> list[TriedSynopsis]:
+    """What was tried of each column that queries ask for: what it got, or else what would have saved the most."""
+    report = []
+    for choice, tried in zip(plan.choices, plan.candidates, strict=True):
+        profile = choice.profile
+        zones = profile.kept_share(profile.answers(zone_map(profile)))
+        built = drop_useless_parts(choice).parts
+        best = min(tried, key=lambda each: profile.false_rows(each.kept), default=None)
+        parts = built or (() if best is None else (best,))
+        if parts:
+            kept = np.logical_and.reduce([part.kept for part in parts])
+            size = sum(part.total for part in parts)
+            hardly = "it spares those queries too little" if size <= plan.budget else "it takes more than there is"
+            text, why = recipe_text(_recipe(parts)), "" if built else hardly
+            report.append(TriedSynopsis(profile.column, text, size, zones, profile.kept_share(kept), why))
+    return report
 
 
 def _recipe_of_groups(choices: Sequence[SynopsisChoice], groups: Sequence[BlockGroup]) -> Recipe:
     """What the largest group gets, and the others instead where that differs."""
-    general = _recipe(choices[0])
+    general = _recipe(choices[0].parts)
     apart: dict[Recipe, tuple[set[Partition], list[SynopsisChoice]]] = {}
     for choice, group in zip(choices[1:], groups[1:], strict=True):
-        if (recipe := _recipe(choice)) != general:
+        if (recipe := _recipe(choice.parts)) != general:
             partitions, alike = apart.setdefault(recipe, (set(), []))
             partitions.update(group.partitions)
             alike.append(choice)
@@ -393,9 +423,9 @@ def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage |
     ]
 
 
-def _recipe(choice: SynopsisChoice) -> Recipe:
+def _recipe(parts: Sequence[Candidate]) -> Recipe:
     recipe = Recipe()
-    for part in choice.parts:
+    for part in parts:
         recipe = recipe.with_size(part.kind, part.kind.sizes.within(part.per_block))
     return recipe
 

@@ -162,6 +162,9 @@ class Estimates:
     """What synopses kept then, by column."""
     tried: tuple[TriedSynopsis, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.shares or self.tried)
+
 
 def _dump_estimates(estimates: Estimates) -> JsonObject:
     columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in estimates.shares.items()}
