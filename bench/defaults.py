@@ -17,7 +17,7 @@ from rich.console import Console
 
 import sidestep
 from bench.defaults_ids import ids
-from bench.defaults_inputcut import inputcut
+from bench.defaults_inputcut import BY_HAND, inputcut
 from bench.session import spark_session
 from bench.tpch import DATA
 
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lookups", type=int, default=100, help="lookups by each kind of id")
     parser.add_argument("--sf", type=float, default=1.0, help="TPC-H scale factor, for InputCut")
     parser.add_argument("--blocks", type=int, default=1_000, help="row groups of lineitem")
+    parser.add_argument("--by-hand", default=",".join(BY_HAND), help="what is given by hand besides, for InputCut")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="6g", help="of Spark's driver")

@@ -33,7 +33,7 @@ KINDS = {"key": "id", "uuid": "uuid"}
 def make_ids(folder: Path, rows: int, files: int, seed: int, wide: bool = True) -> Path:
     """Events in files that each hold ids from everywhere: a number and a UUID, both unique, in no order.
 
-    What else an event has makes it about 250 bytes wide where it is stored; a table that is not ``wide`` has the ids
+    What else an event has makes it about 230 bytes wide where it is stored; a table that is not ``wide`` has the ids
     alone, and a day.
     """
     target = folder / f"ids-{rows}-{files}-{seed}{'' if wide else '-narrow'}"

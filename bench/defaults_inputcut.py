@@ -47,6 +47,11 @@ JOINED = {
 }
 
 
+BY_HAND = ("none", "joined", "tuned")
+"""What columns are given by hand: nothing, four ranges on join columns, twenty on all."""
+NAMES = {"none": "zone maps", "joined": "4 on join columns", "tuned": "20 everywhere", "default": "default"}
+
+
 def by_hand(variant: str, table: str) -> dict[str, Any]:
     """What is said of a table's columns."""
     if variant == "tuned":
@@ -79,7 +84,7 @@ def write_blocks(folder: Path, table: BlockTable) -> None:
 
 def inputcut(spark: SparkSession, console: Console, args: argparse.Namespace) -> dict[str, Any]:
     """Medians over the diPs paper's favourable queries, by what the indexes were given."""
-    names = {"none": "zone maps", "joined": "4 on join columns", "tuned": "20 everywhere", "default": "default"}
+    names = {name: NAMES[name] for name in (*args.by_hand.split(","), "default")}
     cuts: dict[str, dict[str, float]] = {name: {} for name in names}
     sizes: dict[str, float] = {}
     table = Table(title=f"TPC-H in runs, SF {args.sf:g}, {args.blocks:,} row groups: InputCut, and the index's share")
@@ -110,7 +115,7 @@ def inputcut(spark: SparkSession, console: Console, args: argparse.Namespace) ->
             shutil.rmtree(base, ignore_errors=True)
     console.print(table)
     return {
-        "inputcut": {name: cuts[name] for name in ("default", "tuned")},
+        "inputcut": {name: cuts[name] for name in ("default", "tuned") if name in cuts},
         "inputcut_by_hand": cuts,
         "index_bytes_pct": sizes,
     }

@@ -46,7 +46,7 @@ SMOKE = {
         {"scan_overhead_pct", "tpcds", "plan_growth_pct", "merge_bytes_share"},
     ),
     "defaults": (
-        ["--rows", "2000", "--files", "4", "--lookups", "2", "--sf", "0.001", "--blocks", "8"],
+        ["--rows", "2000", "--files", "4", "--lookups", "2", "--sf", "0.001", "--blocks", "8", "--by-hand", "tuned"],
         {"ids_rows_pct", "inputcut", "index_bytes_pct"},
     ),
     "effects": (
