@@ -35,17 +35,17 @@ class Variant:
     settings: Settings
 
 
-def _patiently(movement: bool = True, naive: bool = False) -> Settings:
+def patient_settings(movement: bool = True, naive: bool = False) -> Settings:
     return Settings(induced=InducedOptions(seconds=UNHURRIED, movement=movement, naive=naive))
 
 
 VARIANTS: Mapping[str, Variant] = {
     PREDICATES: Variant(RANGES, Settings().without("induced")),
-    "zone maps": Variant(1, _patiently()),
-    "range-sets of 4": Variant(4, _patiently()),
-    BEST: Variant(RANGES, _patiently()),
-    "without movement": Variant(RANGES, _patiently(movement=False)),
-    "fixpoint": Variant(RANGES, _patiently(naive=True)),
+    "zone maps": Variant(1, patient_settings()),
+    "range-sets of 4": Variant(4, patient_settings()),
+    BEST: Variant(RANGES, patient_settings()),
+    "without movement": Variant(RANGES, patient_settings(movement=False)),
+    "fixpoint": Variant(RANGES, patient_settings(naive=True)),
 }
 """The first knows the same as the fourth, and uses it for the query's own predicates alone. The last sends along every
 join, over and over, until a round removes nothing: it takes far more predicates than the schedule does."""

@@ -81,12 +81,12 @@ PARAMETERS = {
     "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh"],
     "explain": ["query", "spark"],
     "index": [
-        "spark", "table", "columns", "footers", "synopses", "budget", "log", "name", "tables", "dialect", "rebuild",
-        *WRITE,
+        "spark", "table", "columns", "footers", "synopses", "budget", "limit", "log", "name", "tables", "dialect",
+        "rebuild", *WRITE,
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
-        "order", "unit_rows", "file_bytes", "family", "synopses", "budget", *WRITE,
+        "order", "unit_rows", "file_bytes", "family", "synopses", "budget", "limit", *WRITE,
     ],
     "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from sidestep.store.sidecars import layout, range_tables
 from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.store.upkeep import false_positives
-from sidestep.store.upkeep.false_positives import KeptShare, load_estimates, save_estimates
+from sidestep.store.upkeep.false_positives import Estimates, KeptShare, TriedSynopsis, load_estimates, save_estimates
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.grt.table import GlobalRangeTable
 from sidestep.synopsis.recipe import Recipe
@@ -111,7 +112,9 @@ def read_range_table(path: Path, expected: Any, folder: Path) -> Any:
 
 def read_estimates(path: Path, expected: Any, folder: Path) -> Any:
     shutil.copy(path, folder / f"_estimates-00000001-{'0' * 32}.json")
-    return {name: [each.zone_map, each.kept] for name, each in load_estimates(locate(folder)).items()}
+    estimates = load_estimates(locate(folder))
+    shares = {name: [each.zone_map, each.kept] for name, each in estimates.shares.items()}
+    return {"shares": shares, "tried": [asdict(each) for each in estimates.tried]} if "shares" in expected else shares
 
 
 def read_index(path: Path, expected: Any, folder: Path) -> Any:
@@ -274,9 +277,10 @@ def test_range_tables_are_written_as_described(tmp_path: Path) -> None:
 
 
 def test_estimates_are_written_as_described(tmp_path: Path) -> None:
-    save_estimates(locate(tmp_path), {"a": KeptShare(0.5, 0.25)})
+    estimates = Estimates({"a": KeptShare(0.5, 0.25)}, (TriedSynopsis("b", "bloom:64", 640, 1.0, 0.1, "too large"),))
+    save_estimates(locate(tmp_path), estimates)
     check(written(tmp_path), f"estimates.v{false_positives.FORMAT}")
-    assert load_estimates(locate(tmp_path)) == {"a": KeptShare(0.5, 0.25)}
+    assert load_estimates(locate(tmp_path)) == estimates
 
 
 # ---- what is of a newer version, or of none

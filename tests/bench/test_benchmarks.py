@@ -45,6 +45,10 @@ SMOKE = {
         ],
         {"scan_overhead_pct", "tpcds", "plan_growth_pct", "merge_bytes_share"},
     ),
+    "defaults": (
+        ["--rows", "2000", "--files", "4", "--lookups", "2", "--sf", "0.001", "--blocks", "8", "--by-hand", "tuned"],
+        {"ids_rows_pct", "inputcut", "index_bytes_pct"},
+    ),
     "effects": (
         # The point of either sweep is the same, so that each way to draw parameters takes one load.
         ["--sf", "0.001", "--train", "40", "--test", "8", "--sizes", "50", "--counts", "15", "--min-size", "50"],

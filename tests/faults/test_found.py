@@ -20,7 +20,7 @@ from sidestep.store.sidecars.layout import LAYOUTS, save_layout
 from sidestep.store.sidecars.sidecar import Numbered
 from sidestep.store.upkeep import compact
 from sidestep.store.upkeep import vacuum as vacuuming
-from sidestep.store.upkeep.false_positives import ESTIMATES, KeptShare, save_estimates
+from sidestep.store.upkeep.false_positives import ESTIMATES, Estimates, KeptShare, save_estimates
 from sidestep.store.upkeep.vacuum import vacuum
 from tests.faults import writes
 from tests.faults.disk import Disk, Fault, Killed, mounted
@@ -99,14 +99,14 @@ def test_vacuum_deletes_range_tables_and_estimates_that_nothing_names(root):
     index(root, "x=grt:4,v=grt:4")
     optimize(root)
     for kept in (0.1, 0.2):
-        save_estimates(open_index(root).folder, {"x": KeptShare(0.5, kept)})
+        save_estimates(open_index(root).folder, Estimates({"x": KeptShare(0.5, kept)}))
     index(root, "x=bloom:64")
     assert len(list((root / "_sidestep").glob("_grt-*"))) > 0
     assert len(ESTIMATES.names(open_index(root).folder)) > 1
     vacuum(root, hours=0, force=True)
     assert list(leftovers(root)) == []
     assert list((root / "_sidestep").glob("_grt-*")) == []
-    assert ESTIMATES.load(open_index(root).folder) == {"x": KeptShare(0.5, 0.2)}
+    assert ESTIMATES.load(open_index(root).folder) == Estimates({"x": KeptShare(0.5, 0.2)})
 
 
 def test_vacuum_that_is_killed_leaves_no_entry_without_what_it_names(root):

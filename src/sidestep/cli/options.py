@@ -51,6 +51,14 @@ Budget = Annotated[
     str | None,
     typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
 ]
+Limit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE|BYTES",
+        help="What synopses may take that are chosen by default, such as 2% of the data (1% if not given) or 8MB; 0 is "
+        "for zone maps alone.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
 LOCAL = "local[*]"

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -167,7 +167,7 @@ def shown(value: Any) -> str:
 
 def status_data(status: Any) -> dict[str, Any]:
     """An index status as data."""
-    apart = ("columns", "column_files", "synopses")
+    apart = ("columns", "column_files", "synopses", "tried")
     names = [field for field in status.__dataclass_fields__ if field not in apart]
     columns = {name: {"type": str(kind), "files": status.column_files[name]} for name, kind in status.columns.items()}
     for name, found in status.synopses.items():
@@ -184,6 +184,7 @@ def status_data(status: Any) -> dict[str, Any]:
             "outgrown": found.outgrown,
         }
     plain = {name: getattr(status, name) for name in names}
+    plain["tried"] = [asdict(each) for each in status.tried]
     plain["drift"] = None if status.drift is None else status.drift.to_dict()
     return {**plain, "complete": status.complete, "advice": status.advice, "columns": columns}
 
@@ -227,6 +228,13 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
         for name, found in status.synopses.items():
             for line in found.apart:
                 out.print(Text(f"{name} in {line}", overflow="fold"))
+    not_built = [each for each in status.tried if each.why_not]
+    if columns and not_built:
+        table = _table("tried", "synopsis", "bytes", "zone map reads", "it would read", "why not", right=0)
+        for each in not_built:
+            reads = (f"{share:.1%}" for share in (each.zone_map, each.reads))
+            table.add_row(Text(each.column), each.synopsis, size_text(each.bytes), *reads, Text(each.why_not))
+        out.print(table)
     if columns and status.columns:
         table = _table("column", "type", "files", right=1)
         for name, kind in status.columns.items():

@@ -15,6 +15,7 @@ from sidestep.cli.options import (
     Conf,
     Dialect,
     IndexDir,
+    Limit,
     LogPath,
     Master,
     SynopsisText,
@@ -124,6 +125,7 @@ def load(
     family: Family = None,
     synopsis: SynopsisText = None,
     budget: Budget = None,
+    limit: Limit = None,
     tables: TablePaths = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
@@ -150,6 +152,7 @@ def load(
             family=family,
             synopses=recipe_text(synopsis),
             budget=budget,
+            limit=limit,
             index_dir=index_dir,
             progress=show,
         )

@@ -238,13 +238,21 @@ def recipe_text(recipe: Recipe) -> str:
     return "+".join(f"{key.replace('_', '-')}:{size}" for key, size in recipe.sizes) or NOTHING[0]
 
 
-def bytes_of(size: int | str) -> int:
-    """A number of bytes, from a number or a text such as ``8MB``, ``1.5 GiB`` or ``512k``.
+def is_share(size: int | str) -> bool:
+    """Whether a size is given as a share of something."""
+    return str(size).strip().endswith("%")
 
-    >>> bytes_of("8MB"), bytes_of("1.5 KiB"), bytes_of(17)
-    (8000000, 1536, 17)
+
+def bytes_of(size: int | str, of: int | None = None) -> int:
+    """A number of bytes, from a number or a text such as ``8MB``, ``1.5 GiB`` or ``512k``; with ``of``, or a share.
+
+    >>> bytes_of("8MB"), bytes_of("1.5 KiB"), bytes_of(17), bytes_of("1%", 4000)
+    (8000000, 1536, 17, 40)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(size).lower())
-    if isinstance(size, bool) or match is None or match[2] not in _UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*|%)\s*", str(size).lower())
+    known = match is not None and (match[2] in _UNITS or (match[2] == "%" and of is not None))
+    if isinstance(size, bool) or match is None or not known:
         raise SidestepError(f"{size!r} is no number of bytes: write it like 8MB, 512kB or 1.5GiB.")
+    if match[2] == "%":
+        return int(float(match[1]) / 100 * (of or 0))
     return int(float(match[1]) * _UNITS[match[2]])

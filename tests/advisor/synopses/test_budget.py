@@ -196,7 +196,8 @@ def test_large_filters_are_tried_where_blocks_hold_many_values():
     held = [np.unique(rng.integers(0, 2**60, 4_000).astype(np.uint64)) for _ in range(6)]
     many = profile("code", held, [point(int(code)) for code in rng.choice(np.concatenate(held), 40)])
     (choice,) = spend([many], 6 * 8192).choices
-    assert [(part.kind, part.per_block) for part in choice.parts] == [(BLOOM, 8192)]
+    assert [part.kind for part in choice.parts] == [BLOOM]
+    assert 4096 < choice.parts[0].per_block <= 8192
     assert choice.rate < 0.05
 
 

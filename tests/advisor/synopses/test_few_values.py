@@ -11,7 +11,7 @@ import pytest
 
 from sidestep.advisor.synopses.candidates import MOST_DISTINCT, Profile, candidates
 from sidestep.advisor.synopses.choose import choose_recipes
-from sidestep.advisor.synopses.defaults import default_recipe, value_set_recipe
+from sidestep.advisor.synopses.defaults import column_options, share_out
 from sidestep.advisor.synopses.queries import usual_queries
 from sidestep.predicate import (
     Predicate,
@@ -68,7 +68,7 @@ def test_without_a_log_columns_whose_blocks_differ_get_them(table: Path):
     assert choice.recipes["city"] == Recipe(values=MOST_DISTINCT)
     assert not choice.recipes["mode"], "its blocks all hold the same"
     assert not choice.recipes["day"], "zone maps tell its blocks apart"
-    assert not choice.recipes["note"], "too many values"
+    assert not choice.recipes["note"].size(VALUES), "too many values"
     index = update_index(read_snapshot(table), COLUMNS, recipes=choice.recipes)
     catalog, wanted = index.catalog({"city": STRING}), normalize(compare(CITY, "=", "MM-12"))
     zones = replace(catalog, synopses=tuple(each for each in catalog.synopses if isinstance(each, ZoneMaps)))
@@ -120,12 +120,15 @@ def profile(make: Callable[[np.random.Generator], list[int]], blocks: int = 20) 
     return Profile("x", Coding(LONG), held, np.full(blocks, 100), queries, np.ones(len(queries)))
 
 
-def test_few_values_far_apart_are_ranges_enough():
-    few = profile(lambda rng: [int(value) << 40 for value in rng.choice(30, 3, replace=False)])
-    assert default_recipe(few) == Recipe(range_set=4), "four ranges hold three values"
+def default_recipe(of: Profile, *, key: bool = True) -> Recipe:
+    chosen = share_out([column_options(of, key=key)], 1 << 40)
+    return chosen["x"].recipe if chosen else Recipe()
+
+
+def test_few_values_far_apart_are_a_set():
     more = profile(lambda rng: [int(value) << 40 for value in rng.choice(60, 20, replace=False)])
     assert default_recipe(more) == Recipe(values=MOST_DISTINCT)
-    assert value_set_recipe(more) == Recipe(values=MOST_DISTINCT)
+    assert default_recipe(more, key=False) == Recipe(values=MOST_DISTINCT)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_few_values_far_apart_are_ranges_enough():
     ],
 )
 def test_where_nothing_is_gained_there_are_none(make: Callable[[np.random.Generator], list[int]]):
-    assert not value_set_recipe(profile(make))
+    assert not default_recipe(profile(make), key=False)
 
 
 def test_a_set_is_tried_in_sizes_up_to_the_largest_block():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sidestep.advisor.synopses.sample import sample_blocks
 from sidestep.predicate.types import DATE, DOUBLE, INTEGER, LONG, STRING, parse_type
@@ -75,3 +77,28 @@ def test_large_row_groups_are_cut_into_the_blocks_that_will_be(tmp_path):
     assert all(values[-1] - values[0] == 89 for values in blocks)
     assert len({int(values[0]) for values in blocks}) == 10
     assert len(sample_blocks(read_snapshot(tmp_path), block_rows=5_000).blocks) == 3
+
+
+def test_blocks_that_are_far_wider_than_most_are_looked_at(tmp_path: Path) -> None:
+    """One block of two hundred holds the end of one run and the begin of another."""
+    keys = (np.arange(20_000) + 1_050) % 20_000
+    write_parquet(tmp_path / "f.parquet", {"key": keys, "name": [f"n{key}" for key in keys]}, row_group_size=100)
+    sample = sample_blocks(read_snapshot(tmp_path), columns=["key"], keys=["key"])
+    wide, stands_for = sample.with_wide("key")
+    assert set(wide.blocks) - set(sample.blocks) == {wide.blocks[-1]}
+    assert wide.blocks[-1].row_group == 189
+    assert stands_for[-1] == pytest.approx(1.0)
+    assert stands_for.sum() == pytest.approx(sample.of_blocks)
+    for column in ("name", "missing"):
+        alike, stands_for = sample.with_wide(column)
+        assert alike is sample
+        assert set(stands_for) == {sample.of_blocks / len(sample.blocks)}
+
+
+def test_the_first_values_of_columns(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "f.parquet", {"a": list(range(50)), "b": [f"{n}" for n in range(50)]})
+    sample = sample_blocks(read_snapshot(tmp_path))
+    first = sample.first_values(["a", "b", "missing"], 3)
+    assert {name: values.to_pylist() for name, values in first.items()} == {"a": [0, 1, 2], "b": ["0", "1", "2"]}
+    (tmp_path / "f.parquet").write_bytes(b"PAR1 no more")
+    assert sample.first_values(["a"], 3) == {}

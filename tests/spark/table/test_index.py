@@ -16,7 +16,7 @@ from sidestep.store.index import index_file, table_index
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.bloom import BLOOM
 from sidestep.synopsis.recipe import Recipe
-from tests.spark.tables import write_file
+from tests.spark.tables import rows_of, switched_off, write_file
 
 FILES = 12
 
@@ -48,7 +48,7 @@ def recipes(status):
 def test_by_default_a_sparse_key_gets_a_range_set_and_new_files_get_it_too(spark, tmp_path):
     folder = write(tmp_path / "t", range(8))
     first = index(spark, folder)
-    assert recipes(first) == {"id": Recipe(range_set=4)}
+    assert recipes(first)["id"] == Recipe(range_set=4)
     assert first.synopses["id"].kept < 0.2 * first.synopses["id"].zone_map_kept
     write(folder, [8, 9])
     again = index(spark, folder)
@@ -58,13 +58,32 @@ def test_by_default_a_sparse_key_gets_a_range_set_and_new_files_get_it_too(spark
     assert not again.synopses["id"].outgrown
 
 
+def test_by_default_codes_without_order_are_looked_up_in_few_files(spark, enabled, tmp_path):
+    folder = write(tmp_path / "t")
+    found = index(spark, folder)
+    assert recipes(found)["code"].size(BLOOM)
+    assert found.tried == sidestep.status(None, str(folder)).tried
+    assert {each.column for each in found.tried if not each.why_not} == {"id", "code"}
+    asked = [row.code for row in spark.read.parquet(str(folder)).select("code").limit(3).collect()]
+    for condition in (f"code = '{asked[0]}'", f"code IN ('{asked[1]}', '{asked[2]}', 'c0')", "code = 'x'"):
+        with switched_off(spark):
+            expected = rows_of(spark.read.parquet(str(folder)).where(condition))
+        df = spark.read.parquet(str(folder)).where(condition)
+        assert rows_of(df) == expected
+        assert sum(scan.files for scan in sidestep.metrics(df).scans) <= 2
+    refused = index(spark, folder, limit="3kB")
+    assert any("the limit leaves" in each.why_not for each in refused.tried)
+
+
 def test_an_index_for_which_no_one_has_chosen_gets_a_choice(spark, tmp_path):
     folder = write(tmp_path / "t", range(8))
     update_index(read_snapshot(folder), {"id": LONG, "dense": LONG, "code": STRING})
     assert sidestep.status(None, str(folder)).synopses == {}
-    assert recipes(index(spark, folder)) == {"id": Recipe(range_set=4)}
-    assert recipes(index(spark, folder, synopses="id=none")) == {}
-    assert recipes(index(spark, folder)) == {}
+    assert recipes(index(spark, folder)).keys() == {"id", "code"}
+    assert recipes(index(spark, folder, synopses="id=none")).keys() == {"code"}
+    assert recipes(index(spark, folder)).keys() == {"code"}
+    assert recipes(index(spark, folder, limit=0)) == {}
+    assert recipes(index(spark, folder)) == {}, "which is remembered"
 
 
 def test_a_budget_is_kept_and_says_what_it_was_judged_by(spark, table, tmp_path):
@@ -94,7 +113,7 @@ def test_a_log_decides_what_is_served(spark, table, tmp_path):
     assert found.notes[0].startswith("1 statement of the log could not be used")
     other = index(spark, table, tmp_path, log=["SELECT 1"], name="e")
     assert any("say what the log calls it" in note for note in other.notes)
-    assert recipes(other).keys() == {"id"}
+    assert recipes(other).keys() == {"id", "code"}
 
 
 def test_what_is_named_is_made_and_the_rest_stays(spark, table, tmp_path):

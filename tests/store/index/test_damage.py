@@ -28,7 +28,7 @@ from sidestep.store.parquet.blocks import LAYOUT
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.sidecars.range_tables import load_range_table
 from sidestep.store.upkeep.compact import append_blocks
-from sidestep.store.upkeep.false_positives import KeptShare, load_estimates, save_estimates
+from sidestep.store.upkeep.false_positives import Estimates, KeptShare, load_estimates, save_estimates
 from sidestep.synopsis.recipe import Recipe
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.store.sealed import as_first_format, rewrite, seal
@@ -156,7 +156,7 @@ def test_no_flipped_bit_of_a_sidecar_changes_what_it_says(table: Path, kind: str
     index = update_index(read_snapshot(table), COLUMNS, recipes=RECIPES)
     save_layout(index.folder, LayoutSpec("x", 500, ("d",), features=FEATURES.id))
     save_features(index.folder, FEATURES)
-    save_estimates(index.folder, {"x": KeptShare(0.5, 0.25)})
+    save_estimates(index.folder, Estimates({"x": KeptShare(0.5, 0.25)}))
     folder = table / "_sidestep"
     (path,) = folder.glob(f"{kind}*")
     content, whole = path.read_bytes(), _plain(SIDECARS[kind](folder))

@@ -12,7 +12,14 @@ from sidestep.errors import SidestepWarning
 from sidestep.predicate.types import DATE, DOUBLE, LONG, STRING
 from sidestep.store import locate, read_snapshot, status
 from sidestep.store.index.table_index import open_index
-from sidestep.store.upkeep.false_positives import KeptShare, kept_shares, load_estimates, save_estimates
+from sidestep.store.upkeep.false_positives import (
+    Estimates,
+    KeptShare,
+    TriedSynopsis,
+    kept_shares,
+    load_estimates,
+    save_estimates,
+)
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.gap_histogram import GAP_HISTOGRAM
 from sidestep.synopsis.recipe import Recipe
@@ -38,7 +45,7 @@ def write(folder, files, runs, seed=1):
 
 def remember(folder):
     view = open_index(folder)
-    save_estimates(view.folder, kept_shares(view, np.ones(view.map.blocks, dtype=np.bool_)))
+    save_estimates(view.folder, Estimates(kept_shares(view, np.ones(view.map.blocks, dtype=np.bool_))))
 
 
 @pytest.mark.parametrize(
@@ -117,12 +124,14 @@ def test_all_null_single_values_and_one_block(tmp_path):
 
 def test_notes_are_kept_and_the_newest_counts(tmp_path):
     folder = locate(tmp_path)
-    assert load_estimates(folder) == {}
-    save_estimates(folder, {"a": KeptShare(0.9, 0.1)})
-    save_estimates(folder, {"a": KeptShare(0.8, 0.2), "b": KeptShare(1.0, 0.0)})
-    assert load_estimates(folder) == {"a": KeptShare(0.8, 0.2), "b": KeptShare(1.0, 0.0)}
+    assert load_estimates(folder) == Estimates()
+    first = Estimates({"a": KeptShare(0.9, 0.1)}, (TriedSynopsis("a", "bloom:64", 640, 1.0, 0.1, "too large"),))
+    second = Estimates({"a": KeptShare(0.8, 0.2), "b": KeptShare(1.0, 0.0)})
+    save_estimates(folder, first)
+    save_estimates(folder, second)
+    assert load_estimates(folder) == second
     newest = max(path for path in tmp_path.iterdir())
     for damaged in ("", "[]", json.dumps({"format": 9, "columns": {}}), json.dumps({"format": 1, "columns": {"a": 1}})):
         newest.write_text(damaged)
         with pytest.warns(SidestepWarning, match=newest.name):
-            assert load_estimates(folder) == {"a": KeptShare(0.9, 0.1)}
+            assert load_estimates(folder) == first

@@ -52,9 +52,12 @@ MOST_DISTINCT = 256
 _VALUE_BYTES, _LENGTH_BYTES = 8, 4
 """What a value takes where it is stored once for all blocks: itself, if it is no string, and its length."""
 _EVERYTHING = CodeRanges(np.array([LEAST]), np.array([GREATEST]))
-_FILTER_SIZES = tuple(1 << power for power in range(11, 21))
-_RATE, _USELESS = 0.01, 0.999
-"""Bloom filters are tried up to the size that gives this rate of false positives; those beyond that rate are full."""
+LEAST_GAPS = 0.1
+"""The share of what lies between a block's least and greatest value that ranges have to leave out, to be of use."""
+_FILTER_SIZES = tuple(quarters << power for power in range(9, 19) for quarters in range(4, 8))
+_RATE, _USEFUL, _USELESS = 0.01, 0.7, 0.999
+"""Large Bloom filters are tried up to the size that gives the first rate of false positives, from the second on; those
+beyond the third are full."""
 _MOST_TRIED, _FEW_RANGES = 1 << 13, 16
 """A global range table of a sample is merged from about so many ranges, as long as each block has a few."""
 
@@ -135,12 +138,10 @@ class Profile:
         possible = np.maximum(absent.sum(axis=1), 1)
         return min(1.0, float(self.shares @ ((kept & absent).sum(axis=1) / possible)))
 
-    def false_share(self, kept: Mask) -> float:
-        """The share of all rows, over all queries, that are read for nothing: what there is to save.
-
-        Unlike the rate, it is low where most blocks hold what is asked for, whatever is kept of the others.
-        """
-        return self.false_rows(kept) / self.asked_rows if self.asked_rows else 0.0
+    def kept_share(self, kept: Mask) -> float:
+        """The share of all rows, over all queries, that are read."""
+        rows = float(self.weights @ (kept @ self.rows.astype(np.float64)))
+        return rows / max(1.0, float(self.weights.sum()) * float(self.rows.sum()))
 
     @property
     def asked_rows(self) -> float:
@@ -186,6 +187,23 @@ def zone_map(profile: Profile) -> CodeSynopsis:
     return block_ranges(profile.coding, [CodeRanges(codes[:1], codes[len(codes) - 1 :]) for codes in profile.blocks])
 
 
+def gap_share(coding: Coding, codes: Codes, most: int = 8) -> float:
+    """The share of what lies between the least and the greatest code that a range-set leaves out.
+
+    >>> from sidestep.predicate.types import LONG
+    >>> ids = np.concatenate([np.arange(100), np.arange(900, 1000)]).astype(np.uint64)
+    >>> gap_share(Coding(LONG), ids), gap_share(Coding(LONG), np.arange(1000, dtype=np.uint64))
+    (0.8, 0.0)
+    """
+    if len(codes) < 2:
+        return 0.0
+    one = 0.0 if coding.form is Form.FLOAT else 1.0
+    ranges = compact(coding, CodeRanges(codes, codes), most)
+    whole = float(coding.lengths(ranges.lows[:1], ranges.highs[-1:])[0]) + one
+    held = float(np.sum(coding.lengths(ranges.lows, ranges.highs) + one))
+    return max(0.0, 1 - held / whole) if whole > 0 else 0.0
+
+
 def candidates(profile: Profile, budget: int | None = None) -> list[Candidate]:
     """Every kind in :data:`TRIALS` at every size that it comes in, as far as the budget could pay for it."""
     if profile.made is not None:
@@ -228,7 +246,9 @@ def _filters(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSy
 
 
 def _encodings(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
-    sizes = _sizes(profile, budget)
+    """Of blocks without gaps, values lie in all ranges that there could be: none is made, which takes long."""
+    gaps = max((gap_share(profile.coding, codes, _FEW_RANGES) for codes in profile.blocks), default=0.0)
+    sizes = _sizes(profile, budget) if gaps >= LEAST_GAPS else []
     for size, bits in zip(reversed(sizes), _tables(profile, sizes), strict=True):
         # The table itself is shared by all blocks, but it is not free; that of a sample may be smaller than it will be.
         yield size, bits, BYTES_PER_TABLE_RANGE * (8 * size if profile.sampled else len(bits.table.ranges))
@@ -309,8 +329,8 @@ def _filter_sizes(profile: Profile, budget: int | None) -> list[int]:
     """Larger sizes for Bloom filters: up to what the most distinct values need, from where they begin to be of use."""
     most = max(map(len, profile.blocks), default=0)
     needed = LINE_BYTES * lines_for(most, _RATE) if most else 0
-    sizes = [size for size in _FILTER_SIZES if max(profile.sizes, default=0) < size < 2 * needed]
-    useful = [size for size in sizes if false_positive_rate(most, size // LINE_BYTES) < _USELESS]
+    sizes = [size for size in _FILTER_SIZES if max(profile.sizes, default=0) < size < 1.25 * needed]
+    useful = [size for size in sizes if false_positive_rate(most, size // LINE_BYTES) < _USEFUL]
     return [size for size in useful if budget is None or size * profile.in_all <= budget]
 
 

@@ -3,12 +3,12 @@
 =====================  ============================================================================================
 asked for              what happens
 =====================  ============================================================================================
-nothing                columns that look like keys get a small range-set, or a global range table, and columns of few
-                       values get value sets, where a sample of blocks shows that it skips more than the zone map
-                       (:mod:`.defaults`)
-a log                  columns that its queries filter share a thousandth of the table's bytes among them, by the rows
-                       that synopses save those queries; join keys get range-sets more readily than others, and columns
-                       of few values that patterns are asked of get value sets
+nothing                columns that look like keys get a few ranges, Bloom filters or a global range table, and columns
+                       of few values get value sets, where a sample of blocks shows that it skips more than the zone map
+                       (:mod:`.defaults`), within a hundredth of the table's bytes
+a log                  columns that its queries filter come first, by the rows that synopses save those queries that
+                       they were not made by; join keys get ranges more readily than others, and columns of few values
+                       that patterns are asked of get value sets; within the same limit
 a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
@@ -29,48 +29,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from sidestep.advisor.synopses.budget import SynopsisChoice, bound_over, drop_useless_parts, spend
+from sidestep.advisor.synopses.budget import Plan, SynopsisChoice, bound_over, drop_useless_parts, spend
 from sidestep.advisor.synopses.candidates import (
+    LEAST_GAPS,
     MOST_DISTINCT,
+    Candidate,
     Profile,
     Share,
     dictionary_bytes,
+    gap_share,
     group_profiles,
     zone_map,
 )
 from sidestep.advisor.synopses.defaults import (
     FEWEST_VALUES,
-    LEAST_GAPS,
-    LEAST_SAVED,
-    default_recipe,
-    gap_share,
+    NEARLY_UNIQUE,
+    OFTEN_ELSEWHERE,
+    RATES,
+    ColumnOptions,
+    Option,
+    column_options,
+    filter_bytes,
+    identifiers,
     key_like,
-    value_set_recipe,
+    reason,
+    share_out,
 )
 from sidestep.advisor.synopses.groups import MOST_GROUPS, BlockGroup, block_groups
-from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, known_sets, usual_queries
+from sidestep.advisor.synopses.queries import asked_of_groups, asked_sets, hold_out, known_sets, usual_queries
 from sidestep.advisor.synopses.sample import BlockSample, sample_blocks
 from sidestep.predicate import Column, DataType, Formula
 from sidestep.predicate.formula import columns_in
 from sidestep.store.snapshot import Partition, Snapshot
+from sidestep.store.upkeep.false_positives import TriedSynopsis
 from sidestep.synopsis.build import BuildPlan, block_synopses, has_codes, index_columns
 from sidestep.synopsis.catalog import Catalog
 from sidestep.synopsis.grt.popularity import popularity
-from sidestep.synopsis.recipe import GroupRecipe, Recipe, RecipeText, parse_recipes
+from sidestep.synopsis.recipe import GroupRecipe, Recipe, RecipeText, bytes_of, is_share, parse_recipes, recipe_text
 from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.value_set import VALUES
 from sidestep.synopsis.values.code_ranges import CodeRanges
 from sidestep.synopsis.values.codes import Codes, Coding
+from sidestep.synopsis.values.forms import Form, stored_form
 from sidestep.workload.table import ColumnUsage
 
-LOG_SHARE = 0.001
-"""The part of a table's bytes that the synopses of what a log filters may take, if no budget is given."""
+LIMIT = "1%"
+"""What synopses may take that no one asked for, as a share of the table's bytes."""
+LEAST_LIMIT = 1 << 15
+"""A share of a small table is no less than this."""
+ZONE_BYTES = 20
+"""About what the zone map of a column takes in a block; it counts as part of a share."""
 LOOKED_AT = 200_000
-"""Two blocks are looked at first if they have at most this many rows together, else one."""
+"""As many blocks are looked at first as have this many rows together, but at least one."""
+FIRST_TEXTS = 1_000
+"""The texts that are looked at first."""
+LEAST_SAVED = 0.1
+"""Value sets have to spare queries with patterns at least this share of all rows."""
 FEW_BYTES, FEW_BYTES_BESIDES = 1.5, 1 << 15
 """A column that takes more bytes for each row, and some for its dictionary, is none of few values."""
 MOST_BUDGET_COLUMNS = 40
@@ -90,6 +110,8 @@ class RecipeChoice:
     """What a person should know of it, in sentences."""
     spent: int = 0
     """The bytes that the synopses may take that shared a budget."""
+    tried: tuple[TriedSynopsis, ...] = ()
+    """What was tried by default, what it would save, and why it was not built if it was not."""
 
 
 def choose_recipes(
@@ -98,6 +120,7 @@ def choose_recipes(
     *,
     synopses: RecipeText | None = None,
     budget: int | None = None,
+    limit: int | str = LIMIT,
     asked: ColumnUsage | None = None,
     kept: Mapping[str, Recipe] | None = None,
     block_rows: int | None = None,
@@ -105,61 +128,136 @@ def choose_recipes(
     """The recipes of all these columns; see the module's text for how they come about.
 
     Columns that have a recipe in ``kept`` keep it unless they are named. ``block_rows`` is the size that blocks are
-    going to have, if that is not the one that they have.
+    going to have, if that is not the one that they have. ``limit`` is what synopses may take in all if there is no
+    budget: bytes, or a share of the table's.
     """
     usable = {name: type for name, type in columns.items() if has_codes(type)}
     fixed = {**(kept or {}), **({} if synopses is None else parse_recipes(synopses, usable))}
     open_columns = {name: type for name, type in usable.items() if name not in fixed}
-    if not open_columns or not snapshot.files:
+    nothing = budget is None and bytes_of(limit, snapshot.bytes) == 0
+    if not open_columns or not snapshot.files or nothing:
         return RecipeChoice({**dict.fromkeys(usable, Recipe()), **fixed})
-    sample = sample_blocks(snapshot, columns=list(open_columns), block_rows=block_rows)
+    keys = [name for name, type in open_columns.items() if key_like(type)]
+    sample = sample_blocks(snapshot, columns=list(open_columns), keys=keys, block_rows=block_rows)
     usage = asked or ColumnUsage()
     if budget is not None:
         choice = _spend_budget(sample, open_columns, budget, asked)
     else:
-        budget = round(LOG_SHARE * snapshot.bytes)
+        zones = ZONE_BYTES * len(columns) * sample.of_blocks
+        budget = bytes_of(limit, snapshot.bytes)
+        budget = max(LEAST_LIMIT, budget - zones) if is_share(limit) else budget
         choice = _defaults(sample, open_columns, usage, budget)
     choice = _serve_few_values(sample, open_columns, usage, choice, budget, laid_out=block_rows is not None)
     return replace(choice, recipes={**dict.fromkeys(usable, Recipe()), **choice.recipes, **fixed})
 
 
-def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, budget: int) -> RecipeChoice:
+def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, limit: int) -> RecipeChoice:
     filtered = {name: type for name, type in columns.items() if asked.scans(name)}
-    served = _spend_budget(sample, filtered, budget, asked) if filtered else RecipeChoice()
-    keys = {
-        name: type
-        for name, type in columns.items()
-        if not served.recipes.get(name) and (key_like(type) or name in asked.joins)
-    }
+    served = _spend_budget(sample, filtered, limit, asked) if filtered else RecipeChoice()
+    open_columns = {name: type for name, type in columns.items() if not served.recipes.get(name)}
+    has_log = bool(asked.ranges or asked.joins)
+    keys = {name: type for name, type in open_columns.items() if key_like(type) or name in asked.joins}
     # A log says which columns are asked for: of the others, only keys may have to answer for joins.
-    others = {} if asked.ranges or asked.joins else {name: type for name, type in columns.items() if name not in keys}
-    recipes = dict(served.recipes)
-    for name, profile in _promising(sample, keys, others).items():
-        recipe = default_recipe(profile, joined=name in asked.joins) if name in keys else value_set_recipe(profile)
-        if recipe:
-            recipes[name] = recipe
-    return replace(served, recipes=recipes)
+    others = {} if has_log else {name: type for name, type in open_columns.items() if name not in keys}
+    tried = [
+        column_options(each.profile, each.stands_for, joined=each.profile.column in asked.joins, key=each.key)
+        for each in _promising(sample, keys, others, limit - served.spent)
+    ]
+    chosen = share_out(tried, limit - served.spent)
+    spent = served.spent + sum(option.bytes for option in chosen.values())
+    recipes = {**served.recipes, **{name: option.recipe for name, option in chosen.items()}}
+    return replace(served, recipes=recipes, spent=spent, tried=(*served.tried, *_report(tried, chosen, limit - spent)))
 
 
-def _promising(sample: BlockSample, keys: Mapping[str, DataType], others: Mapping[str, DataType]) -> dict[str, Profile]:
-    """The keys whose blocks have gaps, and all columns of few values, as a first look at one or two blocks has it.
+def _report(columns: Sequence[ColumnOptions], chosen: Mapping[str, Option], left: int) -> list[TriedSynopsis]:
+    """What was tried of each column: what it got, and what would have saved the most, and why it was not built."""
+    report = []
+    for column in columns:
+        best = max(column.options, key=lambda option: option.gain, default=None)
+        for option in dict.fromkeys(each for each in (chosen.get(column.column), best) if each is not None):
+            why = reason(column, option, chosen, left)
+            report.append(
+                TriedSynopsis(
+                    column.column, recipe_text(option.recipe), option.bytes, option.zone_map, option.reads, why
+                )
+            )
+    return report
+
+
+@dataclass(frozen=True, eq=False)
+class _Promising:
+    """A column that is worth a try."""
+
+    profile: Profile
+    stands_for: npt.NDArray[np.float64]
+    """How many blocks each of the profile's stands for."""
+    key: bool
+    """Whether its values are likely to be asked for one by one."""
+
+
+def _promising(
+    sample: BlockSample, keys: Mapping[str, DataType], others: Mapping[str, DataType], limit: int
+) -> list[_Promising]:
+    """The keys whose blocks have gaps, those that are nearly unique, and all columns of few values, by a first look.
 
     Most columns of most tables are dense: reading all of the sample for them would cost more than the index. So would
-    a look at those that are no keys and large: a column of few values takes at most a byte for each row.
+    a look at those that are no keys and large: a column of few values takes at most a byte for each row. Texts are
+    keys if the first of them look like it. Where the limit could not pay for filters, the first look has to do: it is
+    enough to say what they would save.
     """
     if len(sample.blocks) < 2:
-        return {}
-    looked_at = sample.first(2) if int(sample.first(2).rows.sum()) <= LOOKED_AT else sample.first(1)
+        return []
+    rows = int(sample.rows.sum()) / len(sample.blocks)
+    looked_at = sample.first(max(1, int(LOOKED_AT // max(1.0, rows))))
+    affordable = filter_bytes(int(rows), RATES[0]) * sample.of_blocks <= limit
+    texts = [name for name, type in others.items() if stored_form(type) is Form.BYTES]
+    first_texts = looked_at.first_values(texts, FIRST_TEXTS) if texts else {}
+    named = [name for name, values in first_texts.items() if identifiers(values)]
     small = looked_at.compact_columns(others, FEW_BYTES, FEW_BYTES_BESIDES)
-    first = looked_at.codes({**keys, **{name: others[name] for name in small}})
+    first = looked_at.codes({**keys, **{name: others[name] for name in small if name not in named}})
+    wide = {name: sample.with_wide(name) for name in keys}
+    wide_codes = {name: _more_codes(sample, each, name, keys[name]) for name, (each, _) in wide.items()}
+    fewest = NEARLY_UNIQUE * float(looked_at.rows.mean())
     promising = [
         name
         for name, (coding, blocks) in first.items()
         if max(map(len, blocks)) <= MOST_DISTINCT
-        or (name in keys and max(gap_share(coding, each) for each in blocks) >= LEAST_GAPS)
+        or (name in keys and max(gap_share(coding, each) for each in (*blocks, *wide_codes[name])) >= LEAST_GAPS)
     ]
-    coded = sample.codes({name: keys.get(name) or others[name] for name in promising})
-    return {name: _profile(sample, name, *each, usual_queries(each[1])) for name, each in coded.items()}
+    unique = [
+        name
+        for name, (_, blocks) in first.items()
+        if name in keys and name not in promising and max(map(len, blocks)) >= fewest and _apart(blocks)
+    ]
+    wanted = [*promising, *((*unique, *named) if affordable else ())]
+    coded = sample.codes({name: keys.get(name) or others[name] for name in wanted})
+    found = []
+    if not affordable:
+        of_texts = looked_at.codes({name: others[name] for name in named})
+        for name, (coding, blocks) in {**{name: first[name] for name in unique}, **of_texts}.items():
+            found.append(_Promising(_profile(looked_at, name, coding, blocks, ()), looked_at.with_wide("")[1], True))
+    for name, (coding, blocks) in coded.items():
+        whole, stands_for = wide.get(name) or sample.with_wide("")
+        more = wide_codes.get(name, [])
+        if len(blocks) + len(more) != len(whole.blocks):  # some of the wide ones could not be read
+            (whole, stands_for), more = sample.with_wide(""), []
+        profile = _profile(whole, name, coding, [*blocks, *more], ())
+        found.append(_Promising(profile, stands_for, name in keys or name in named))
+    return found
+
+
+def _more_codes(sample: BlockSample, larger: BlockSample, name: str, type: DataType) -> list[Codes]:
+    """The codes of a column in the blocks that a larger sample has besides."""
+    more = replace(larger, blocks=larger.blocks[len(sample.blocks) :])
+    coded = more.codes({name: type}) if more.blocks else {}
+    return coded[name][1] if name in coded else []
+
+
+def _apart(blocks: Sequence[Codes]) -> bool:
+    """Whether values of one block are hardly ever in another: whether they could be unique in the table."""
+    pairs = list(pairwise(blocks))
+    shares = [len(np.intersect1d(one, other, True)) / max(1, len(one)) for one, other in pairs]
+    return not shares or float(np.mean(shares)) <= OFTEN_ELSEWHERE
 
 
 def _serve_few_values(
@@ -253,18 +351,37 @@ def _spend_budget(
     bounds: dict[str, float] = {}
     for name in by_group:
         choices = [drop_useless_parts(choice) for choice in plan.choices if choice.profile.column == name]
-        recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0])
+        recipes[name] = _recipe_of_groups(choices, groups) if groups else _recipe(choices[0].parts)
         if recipes[name]:
             bounds[name] = bound_over(choices)
-    return RecipeChoice(recipes, bounds, tuple(notes), plan.total)
+    report = () if groups else tuple(_report_asked(plan))
+    return RecipeChoice(recipes, bounds, tuple(notes), plan.total, report)
+
+
+def _report_asked(plan: Plan) -> list[TriedSynopsis]:
+    """What was tried of each column that queries ask for: what it got, or else what would have saved the most."""
+    report = []
+    for choice, tried in zip(plan.choices, plan.candidates, strict=True):
+        profile = choice.profile
+        zones = profile.kept_share(profile.answers(zone_map(profile)))
+        built = drop_useless_parts(choice).parts
+        best = min(tried, key=lambda each: profile.false_rows(each.kept), default=None)
+        parts = built or (() if best is None else (best,))
+        if parts:
+            kept = np.logical_and.reduce([part.kept for part in parts])
+            size = sum(part.total for part in parts)
+            hardly = "it spares those queries too little" if size <= plan.budget else "it takes more than there is"
+            text, why = recipe_text(_recipe(parts)), "" if built else hardly
+            report.append(TriedSynopsis(profile.column, text, size, zones, profile.kept_share(kept), why))
+    return report
 
 
 def _recipe_of_groups(choices: Sequence[SynopsisChoice], groups: Sequence[BlockGroup]) -> Recipe:
     """What the largest group gets, and the others instead where that differs."""
-    general = _recipe(choices[0])
+    general = _recipe(choices[0].parts)
     apart: dict[Recipe, tuple[set[Partition], list[SynopsisChoice]]] = {}
     for choice, group in zip(choices[1:], groups[1:], strict=True):
-        if (recipe := _recipe(choice)) != general:
+        if (recipe := _recipe(choice.parts)) != general:
             partitions, alike = apart.setdefault(recipe, (set(), []))
             partitions.update(group.partitions)
             alike.append(choice)
@@ -298,7 +415,7 @@ def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage |
     """The groups of a column's blocks, each with what is asked of it."""
     weights = np.tile(profile.weights, (len(groups), 1))
     if asked is not None and asked.filters:
-        sets = asked_sets(asked, profile.column, profile.coding.type)
+        _, sets = hold_out(asked_sets(asked, profile.column, profile.coding.type))
         place = {ranges: number for number, ranges in enumerate(known_sets(sets, profile.coding))}
         weights = asked_of_groups(asked, Column(profile.column, profile.coding.type), place, groups)
     return [
@@ -306,9 +423,9 @@ def _shares(profile: Profile, groups: Sequence[BlockGroup], asked: ColumnUsage |
     ]
 
 
-def _recipe(choice: SynopsisChoice) -> Recipe:
+def _recipe(parts: Sequence[Candidate]) -> Recipe:
     recipe = Recipe()
-    for part in choice.parts:
+    for part in parts:
         recipe = recipe.with_size(part.kind, part.kind.sizes.within(part.per_block))
     return recipe
 
@@ -328,10 +445,15 @@ def _profile(
 def _asked_profile(
     sample: BlockSample, name: str, coding: Coding, blocks: Sequence[Codes], asked: ColumnUsage | None
 ) -> Profile:
-    """A column with what the log asks of it; without a log, with what may be asked of any."""
+    """A column with what the log asks of it; without a log, with what may be asked of any.
+
+    What is popular, by which global range tables are made, is known from other queries than those that judge them.
+    """
     if asked is None:
         return _profile(sample, name, coding, blocks, usual_queries(blocks))
-    sets = asked_sets(asked, name, coding.type)
-    known, counts = known_sets(sets, coding), dict(sets)
+    made_by, judged_by = hold_out(asked_sets(asked, name, coding.type))
+    known, counts = known_sets(judged_by, coding), dict(judged_by)
     made = _profile(sample, name, coding, blocks, list(known.values()), (counts[ranges] for ranges in known))
-    return replace(made, popularity=popularity(coding, [(ranges, float(count)) for ranges, count in sets], spread=1.0))
+    return replace(
+        made, popularity=popularity(coding, [(ranges, float(count)) for ranges, count in made_by], spread=1.0)
+    )

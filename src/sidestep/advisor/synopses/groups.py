@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.advisor.synopses.candidates import gap_share
 from sidestep.advisor.synopses.clustering import complete_linkage
-from sidestep.advisor.synopses.defaults import gap_share
 from sidestep.advisor.synopses.sample import ENOUGH, BlockSample, Look, row_scale, sparsity_scale
 from sidestep.store.snapshot import Partition
 from sidestep.synopsis.recipe import partitions_text

@@ -15,7 +15,11 @@ from sidestep.synopsis.values.codes import GREATEST, Codes, Coding
 from sidestep.synopsis.zones.partition_values import partition_values
 from sidestep.workload.table import ColumnUsage
 
+Sets = list[tuple[IntervalSet, int]]
+"""Sets of values that queries ask for, and how often."""
 MOST_QUERIES = 200
+FEWEST_SCANS = 8
+"""A log of fewer scans is judged by all of them."""
 QUERIES = 96
 _SHORT = 1000
 """A short range is the thousandth part of what lies between the least and the greatest value of all."""
@@ -37,6 +41,28 @@ def popular_sets(asked: ColumnUsage, columns: Mapping[str, DataType]) -> dict[st
     return {
         of: [(ranges, float(count)) for ranges, count in asked_sets(asked, of, type)] for of, type in columns.items()
     }
+
+
+def hold_out(sets: Sequence[tuple[IntervalSet, int]]) -> tuple[Sets, Sets]:
+    """What synopses may be made by, and what they are judged by: each a half of the scans.
+
+    A log is a sample of what is to come. What was asked once will hardly be asked again, so that is in one half alone;
+    what is asked again and again is in both. A log of a few scans is not divided.
+
+    >>> from sidestep.predicate.types import LONG
+    >>> often, once, other = (IntervalSet.point(LONG, value) for value in (1, 2, 3))
+    >>> made_by, judged_by = hold_out([(often, 7), (once, 1), (other, 1)])
+    >>> [count for _, count in made_by], [count for _, count in judged_by]
+    ([3, 1], [4, 1])
+    """
+    if sum(count for _, count in sets) < FEWEST_SCANS:
+        return list(sets), list(sets)
+    made_by, judged_by, odd = [], [], 0
+    for ranges, count in sets:
+        half, odd = (count + odd) // 2 if count % 2 else count // 2, (odd + count) % 2
+        made_by.append((ranges, half))
+        judged_by.append((ranges, count - half))
+    return [pair for pair in made_by if pair[1]], [pair for pair in judged_by if pair[1]]
 
 
 def known_sets(sets: Sequence[tuple[IntervalSet, int]], coding: Coding) -> dict[IntervalSet, CodeRanges]:

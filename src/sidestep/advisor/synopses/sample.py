@@ -41,6 +41,13 @@ MOST_STRATA = 8
 ENOUGH = 4
 """Blocks of a stratum that are drawn, if rows allow."""
 
+MOST_WIDE = 8
+"""Blocks that are looked at for being far wider than others, at most."""
+FAR_WIDER = 4.0
+"""How many times as wide as the median they are."""
+MOST_SPANS = 20_000
+"""Statistics of a footer that are looked at for it, at most."""
+
 Look = tuple[float, ...]
 """What a footer says of a partition, on scales where partitions that differ by less than 1 are alike."""
 
@@ -74,6 +81,10 @@ class BlockSample:
     """The table's partitions in order, with the number of files of each."""
     looks: Mapping[Partition, Look] = field(default_factory=dict)
     """What the footers of partitions say, as far as they were looked at."""
+    listed: tuple[SampledBlock, ...] = ()
+    """All blocks of the files that were opened."""
+    spans: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """How far apart the least and the greatest value of a column are in each of those; NaN where that is not known."""
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -83,6 +94,25 @@ class BlockSample:
         """The same with only some of the blocks."""
         spread = _spread(len(self.blocks), count)
         return replace(self, blocks=tuple(self.blocks[at] for at in spread))
+
+    def with_wide(self, column: str, most: int = MOST_WIDE) -> tuple[BlockSample, npt.NDArray[np.float64]]:
+        """The same with some more of the blocks that are far wider in a column than most, and what each stands for.
+
+        Few blocks may be wide, such as those where one run of keys ends and another begins. But queries read those
+        again and again, and a few blocks spread over the table are likely to have none of them.
+        """
+        spans = self.spans.get(column, np.zeros(0))
+        known = bool(np.isfinite(spans).any())
+        wide: list[int] = np.flatnonzero(spans > FAR_WIDER * np.nanmedian(spans)).tolist() if known else []
+        if not len(wide):
+            return self, np.full(len(self.blocks), self.of_blocks / max(1, len(self.blocks)))
+        of_wide = {self.listed[at] for at in wide}
+        more = [block for at in _spread(len(wide), most) if (block := self.listed[wide[at]]) not in self.blocks]
+        blocks = (*self.blocks, *more)
+        is_wide = np.array([block in of_wide for block in blocks])
+        share = len(wide) / len(self.listed)
+        stands_for = np.where(is_wide, share / max(1, is_wide.sum()), (1 - share) / max(1, (~is_wide).sum()))
+        return replace(self, blocks=blocks), self.of_blocks * stands_for
 
     def codes(self, columns: Mapping[str, DataType]) -> dict[str, tuple[Coding, list[Codes]]]:
         """The ascending, distinct codes of each block in each column.
@@ -109,6 +139,25 @@ class BlockSample:
             most = per_row * group.num_rows + besides
             compact = [name for name in compact if sizes.get(name, most + 1) <= most]
         return compact
+
+    def first_values(self, columns: Collection[str], rows: int) -> dict[str, pa.Array]:
+        """The values that so many rows of the first block begin with, in each column that can be read."""
+        block = self.blocks[0]
+        try:
+            with open_file(self.root.child(block.file.path)) as stream:
+                parquet = pq.ParquetFile(stream)
+                there = [name for name in columns if name in parquet.schema_arrow.names]
+                batches = parquet.iter_batches(rows, row_groups=[block.row_group], columns=there, use_threads=False)
+                batch = next(iter(batches), None)
+        except (pa.ArrowException, OSError, ValueError):
+            return {}
+        if batch is None:
+            return {}
+        found = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+        return {
+            name: values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+            for name, values in found.items()
+        }
 
     def values(self, columns: Mapping[str, DataType]) -> dict[str, list[pa.Array]]:
         """The distinct values of each block in each column, NULL among them.
@@ -155,11 +204,13 @@ def sample_blocks(
     most_rows: int = MOST_ROWS,
     *,
     columns: Collection[str] = (),
+    keys: Collection[str] = (),
     block_rows: int | None = None,
 ) -> BlockSample:
     """At most ``most`` blocks of about ``most_rows`` rows together, spread over the table's files or some of them.
 
-    With partitions, each kind of them has its blocks; ``columns`` are those that make the difference. ``block_rows``
+    With partitions, each kind of them has its blocks; ``columns`` are those that make the difference. ``keys`` are the
+    columns of which it is to be known how wide blocks are. ``block_rows``
     is for a table that is to have blocks of that size: there, as many consecutive rows stand for a block.
     """
     listed = snapshot.files if files is None else tuple(files)
@@ -168,7 +219,12 @@ def sample_blocks(
         partitions.setdefault(file.partition, []).append(file)
     opened = _files_to_open(listed, list(partitions.values()), most)
     with ThreadPoolExecutor(8) as pool:
-        footers = list(pool.map(lambda file: _footer(snapshot.root, file, columns), opened))
+        read = list(pool.map(lambda file: _footer(snapshot.root, file, columns, keys), opened))
+    footers = [(blocks, look) for blocks, look, _ in read]
+    listed_blocks = tuple(block for blocks, _ in footers for block in blocks)
+    every = np.concatenate([np.zeros((0, len(keys))), *(spans for *_, spans in read)])
+    if block_rows is not None:
+        every = every[:0]
     pieces = [piece for blocks, _ in footers for block in blocks for piece in block.split(block_rows, most)]
     whole = sum(block.rows for blocks, _ in footers for block in blocks)
     scale = len(listed) / max(1, sum(bool(blocks) for blocks, _ in footers))
@@ -181,6 +237,8 @@ def sample_blocks(
         round(scale * (len(pieces) if block_rows is None else max(len(pieces), whole / block_rows))),
         {partition: len(held) for partition, held in partitions.items()},
         looks,
+        listed_blocks,
+        {name: every[:, at] for at, name in enumerate(keys) if len(every)},
     )
 
 
@@ -205,15 +263,37 @@ def _draw(blocks: Sequence[SampledBlock], wanted: int, looks: Mapping[Partition,
     return tuple(blocks[at] for at in sorted(chosen))
 
 
-def _footer(root: Location, file: DataFile, columns: Collection[str]) -> tuple[list[SampledBlock], Look]:
+def _footer(
+    root: Location, file: DataFile, columns: Collection[str], keys: Collection[str]
+) -> tuple[list[SampledBlock], Look, npt.NDArray[np.float64]]:
+    """The blocks of a file, what its partition looks like, and how wide each block is in each of the keys."""
     try:
         with open_file(root.child(file.path)) as stream:
             footer = pq.ParquetFile(stream).metadata
     except (pa.ArrowException, OSError, ValueError):
-        return [], ()
+        return [], (), np.zeros((0, len(keys)))
     counts = [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
     blocks = [SampledBlock(file, at, rows) for at, rows in enumerate(counts) if rows]
-    return blocks, _footer_scales(footer, max(blocks, key=lambda block: block.rows), columns) if blocks else ()
+    look = _footer_scales(footer, max(blocks, key=lambda block: block.rows), columns) if blocks else ()
+    return blocks, look, _key_spans(footer, blocks, keys)
+
+
+def _key_spans(
+    footer: pq.FileMetaData, blocks: Sequence[SampledBlock], keys: Collection[str]
+) -> npt.NDArray[np.float64]:
+    """How far apart a block's least and greatest value are, as far as they are whole numbers: NaN elsewhere."""
+    spans = np.full((len(blocks), len(keys)), np.nan)
+    if not blocks or not keys or len(blocks) * len(keys) > MOST_SPANS:
+        return spans
+    first = footer.row_group(0)
+    place = {first.column(at).path_in_schema: at for at in range(first.num_columns)}
+    for row, block in enumerate(blocks):
+        group = footer.row_group(block.row_group)
+        for at, name in enumerate(keys):
+            statistics = group.column(place[name]).statistics if name in place else None
+            if statistics is not None and statistics.has_min_max and isinstance(statistics.min_raw, int):
+                spans[row, at] = _span(statistics)
+    return spans
 
 
 def _footer_scales(footer: pq.FileMetaData, block: SampledBlock, columns: Collection[str]) -> Look:

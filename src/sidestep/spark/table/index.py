@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
@@ -32,7 +32,7 @@ from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.sidecars.layout import LayoutSpec, load_layout
-from sidestep.store.upkeep.false_positives import remember_keeping
+from sidestep.store.upkeep.false_positives import load_estimates, remember_keeping
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import AskedRanges, BuildPlan
@@ -52,6 +52,7 @@ def index(
     footers: bool = True,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
+    limit: int | str | None = None,
     log: LogSource | None = None,
     name: str | None = None,
     tables: Mapping[str, Table] | None = None,
@@ -66,10 +67,11 @@ def index(
     after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
     known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
 
-    Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. In
-    it, ``name`` is what the table is called, ``tables`` has the paths of others that are named, and ``dialect`` is its
-    SQL, if that is not Spark's. ``budget`` is how many bytes synopses beside zone maps may take, as a number or a text
-    like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
+    Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. All
+    of that takes at most ``limit``: a share of the table's bytes, 1% if nothing is said, or bytes; 0 is for zone maps
+    alone. In the log, ``name`` is what the table is called, ``tables`` has the paths of others that are named, and
+    ``dialect`` is its SQL, if that is not Spark's. ``budget`` is how many bytes synopses beside zone maps may take
+    instead, as a number or a text like ``"8MB"``; it is spent where it saves most. ``synopses`` says what columns get:
     ``"id=range-set:20,code=bloom"``, or a mapping from column to the same. The choice is remembered: later calls give
     new files what the others have, unless one of these is given. ``rebuild`` makes everything anew, of all files.
 
@@ -91,7 +93,7 @@ def index(
             usage = column_usage(workload, called)
     opened = open_index(snapshot.root, index_dir)
     with watch.stage("synopses"):
-        choice = _choose_synopses(snapshot, usable, opened, synopses, size, usage, rebuild)
+        choice = _choose_synopses(snapshot, usable, opened, synopses, size, limit, usage, rebuild)
     updated = index_snapshot(
         spark,
         snapshot,
@@ -107,7 +109,7 @@ def index(
     )
     if choice is None:
         return index_status(snapshot, updated)
-    estimates = remember_keeping(updated, snapshot.files) if snapshot.files else None
+    estimates = remember_keeping(updated, snapshot.files, choice.tried) if snapshot.files else None
     return replace(index_status(snapshot, updated, estimates), notes=(*_log_notes(workload, usage), *choice.notes))
 
 
@@ -117,24 +119,35 @@ def _choose_synopses(
     index: TableIndex,
     synopses: RecipeText | None,
     budget: int | None,
+    limit: int | str | None,
     usage: ColumnUsage | None,
     rebuild: bool,
 ) -> RecipeChoice | None:
     """What columns are to have; None if that was chosen before and no one asks for anything else.
 
-    Columns that are not named keep what they have; only a budget, a log or a rebuild chooses for all anew.
+    Columns that are not named keep what they have; only a budget, a limit, a log or a rebuild chooses for all anew.
     """
     decided = frozenset(index.decided.keys() & columns.keys())
-    if budget is not None or usage is not None or rebuild:
+    if budget is not None or limit is not None or usage is not None or rebuild:
         decided = frozenset()
     if synopses is None and decided >= columns.keys():
         return None
     kept = {name: index.recipes.get(name, Recipe()) for name in decided}
-    choice = choose_recipes(snapshot, columns, synopses=synopses, budget=budget, asked=usage, kept=kept)
+    choice = choose_recipes(
+        snapshot,
+        columns,
+        synopses=synopses,
+        budget=budget,
+        limit=LIMIT if limit is None else limit,
+        asked=usage,
+        kept=kept,
+    )
     # What was expected of other synopses than these says nothing any more.
     same = {name for name, recipe in choice.recipes.items() if recipe == index.recipes.get(name)}
     before = {name: rate if name in same else 1.0 for name, rate in index.rates.items()}
-    return replace(choice, bounds={**before, **choice.bounds})
+    noted = load_estimates(index.folder).tried if decided else ()
+    tried = (*(each for each in noted if each.column in decided & same), *choice.tried)
+    return replace(choice, bounds={**before, **choice.bounds}, tried=tried)
 
 
 def _log_notes(workload: Workload | None, usage: ColumnUsage | None) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
-from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.spark.advise.source import Source, read_source
@@ -79,6 +79,7 @@ def load(
     family: str | None = None,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
+    limit: int | str | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> LoadReport:
@@ -97,9 +98,10 @@ def load(
     among layouts of several families (sorted, along a Z curve, grouped by features, cut by what queries ask for, …),
     or of the one that ``family`` names; ``by`` or ``order`` make it a layout by features
     (:func:`sidestep.advise` tells what to expect). So are the synopses that columns get beside zone maps: for what the
-    log filters and joins on, by a sample of the source, within a ``budget`` of bytes. Without log and budget they are
-    those that the table had before; columns that ``synopses`` names get what it says, as in :func:`sidestep.index`. The
-    old version of the table stays readable; what others append meanwhile stays in the table as it is.
+    log filters and joins on, by a sample of the source, within a ``budget`` of bytes, or else a ``limit`` as in
+    :func:`sidestep.index`. Without log and budget they are those that the table had before; columns that ``synopses``
+    names get what it says. The old version of the table stays readable; what others append meanwhile stays in the
+    table as it is.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")
@@ -126,7 +128,7 @@ def load(
         choice = None
         if workload is not None or size is not None or synopses is not None:
             with watch.stage("synopses"):
-                choice = _choose_synopses(origin, before, synopses, size, usage, spec.min_size)
+                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size)
                 if chosen is not None:
                     named = () if synopses is None else parse_recipes(synopses, origin.types)
                     choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen, named))
@@ -172,6 +174,7 @@ def _choose_synopses(
     before: TableIndex,
     synopses: RecipeText | None,
     budget: int | None,
+    limit: int | str | None,
     usage: ColumnUsage | None,
     min_size: int,
 ) -> RecipeChoice:
@@ -188,7 +191,14 @@ def _choose_synopses(
     if usage is None and budget is None:
         kept = {name: before.recipes.get(name, Recipe()) for name in source.types}
     return choose_recipes(
-        snapshot, source.types, synopses=synopses, budget=budget, asked=usage, kept=kept, block_rows=min_size
+        snapshot,
+        source.types,
+        synopses=synopses,
+        budget=budget,
+        limit=LIMIT if limit is None else limit,
+        asked=usage,
+        kept=kept,
+        block_rows=min_size,
     )
 
 
@@ -300,6 +310,6 @@ def _lay_out(
         )
     if choice is not None:
         with committed(state, commit.version, "what its synopses keep could not be noted"):
-            remember_keeping(commit.index, [file.data_file for file in organized.files])
+            remember_keeping(commit.index, [file.data_file for file in organized.files], choice.tried)
     notes = [*([] if chosen is None else [chosen.summary]), *([] if choice is None else choice.notes)]
     return LoadReport.of(state, commit.version, source.snapshot, organized, watch.stages, notes)

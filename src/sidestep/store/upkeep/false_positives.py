@@ -6,14 +6,15 @@ that ask for single values. It is the same kind of figure when the index is made
 that growth of it says that the blocks at hand no longer suit what was chosen.
 
 What was let through when synopses were chosen is kept in a small file beside the index, one for each time; the newest
-counts. It is advice: a file that is gone or damaged is as good as none.
+counts. So is what was tried then, and why it was not built. It is advice: a file that is gone or damaged is as good as
+none.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,23 @@ class KeptShare:
     def outgrown(self, before: KeptShare) -> bool:
         """Whether the rate has doubled since."""
         return self.kept >= DOUBLED * before.kept and self.kept - before.kept >= NOTABLE
+
+
+@dataclass(frozen=True, slots=True)
+class TriedSynopsis:
+    """Something that was tried for a column when synopses were chosen without anyone naming them."""
+
+    column: str
+    synopsis: str
+    """As a recipe is written."""
+    bytes: int
+    """What it takes for the whole table, as far as the sample tells."""
+    zone_map: float
+    """The share of all rows that lookups read by the zone map alone."""
+    reads: float
+    """What they would read with it."""
+    why_not: str = ""
+    """Why it was not built; empty if it was."""
 
 
 def estimate_kept(
@@ -112,12 +130,12 @@ def _kept_share(index: TableIndex, column: Column, live: Mask) -> KeptShare | No
     return None if codes is None else estimate_kept(column, zones, others, codes[0], np.unique(codes[1]), live)
 
 
-def remember_keeping(index: TableIndex, files: Sequence[DataFile]) -> dict[str, KeptShare]:
+def remember_keeping(index: TableIndex, files: Sequence[DataFile], tried: Sequence[TriedSynopsis] = ()) -> Estimates:
     """Note what newly chosen synopses keep of these files' blocks, so that it can be told when that has grown."""
     positions = index.positions(files)
     live = np.zeros(len(index.files), dtype=np.bool_)
     live[positions[positions >= 0]] = True
-    estimates = kept_shares(index, live[index.map.file_of_block])
+    estimates = Estimates(kept_shares(index, live[index.map.file_of_block]), tuple(tried))
     save_estimates(index.folder, estimates)
     return estimates
 
@@ -132,31 +150,42 @@ def _codes(bounds: pa.Array, coding: Coding) -> Codes | None:
     return codes_of(present, coding)
 
 
-FORMAT = 1
+FORMAT = 2
 """Of the file of estimates, see docs/formats.md."""
-Estimates = Mapping[str, KeptShare]
-"""What synopses kept when they were chosen, by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What is noted when synopses are chosen."""
+
+    shares: Mapping[str, KeptShare] = field(default_factory=dict)
+    """What synopses kept then, by column."""
+    tried: tuple[TriedSynopsis, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.shares or self.tried)
 
 
 def _dump_estimates(estimates: Estimates) -> JsonObject:
-    columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in estimates.items()}
-    return {"format": FORMAT, "columns": columns}
+    columns = {column: {"zone_map": each.zone_map, "kept": each.kept} for column, each in estimates.shares.items()}
+    return {"format": FORMAT, "columns": columns, "tried": [asdict(each) for each in estimates.tried]}
 
 
 def _parse_estimates(written: JsonObject, source: str) -> Estimates:
     check_format(written.get("format"), FORMAT, f"The estimates {source}")
     pairs = written["columns"].items()
-    return {str(column): KeptShare(float(each["zone_map"]), float(each["kept"])) for column, each in pairs}
+    shares = {str(column): KeptShare(float(each["zone_map"]), float(each["kept"])) for column, each in pairs}
+    return Estimates(shares, tuple(TriedSynopsis(**each) for each in written.get("tried", ())))
 
 
 ESTIMATES: Numbered[Estimates] = Numbered("estimates", _dump_estimates, _parse_estimates)
 
 
 def save_estimates(folder: Location, estimates: Estimates) -> None:
-    """Note what newly chosen synopses keep."""
+    """Note what newly chosen synopses keep, and what was tried."""
     ESTIMATES.save(folder, estimates)
 
 
 def load_estimates(folder: Location) -> Estimates:
-    """What the synopses kept when they were noted last; nothing if they never were."""
-    return ESTIMATES.load(folder) or {}
+    """What was noted last; nothing if nothing ever was."""
+    return ESTIMATES.load(folder) or Estimates()

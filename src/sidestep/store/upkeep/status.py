@@ -17,7 +17,7 @@ from sidestep.store.location import Location
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.upkeep.drift import Drift
-from sidestep.store.upkeep.false_positives import KeptShare, kept_shares, load_estimates
+from sidestep.store.upkeep.false_positives import Estimates, TriedSynopsis, kept_shares, load_estimates
 from sidestep.synopsis.recipe import Recipe, partitions_text, recipe_text
 from sidestep.synopsis.values.forms import Mask
 
@@ -106,6 +106,8 @@ class IndexStatus:
     """The columns that have synopses beside their zone maps."""
     unchecked_files: int = 0
     """Index files of an older format, without digests by which damage is told."""
+    tried: tuple[TriedSynopsis, ...] = ()
+    """What was tried when synopses were chosen that no one named: what it would save, and why it was not built."""
     notes: tuple[str, ...] = ()
     """What is to be said of synopses that were just chosen."""
     drift: Drift | None = None
@@ -151,16 +153,15 @@ def status(
     return index_status(snapshot, index)
 
 
-def index_status(
-    snapshot: Snapshot, index: TableIndex, estimates: Mapping[str, KeptShare] | None = None
-) -> IndexStatus:
-    """The state of an index that is open; ``estimates`` are what synopses keep, if that was just noted."""
+def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | None = None) -> IndexStatus:
+    """The state of an index that is open; ``estimates`` are what was just noted of synopses, if they were chosen."""
     positions = index.positions(snapshot.files)
     known = positions >= 0
     live = np.zeros(len(index.files), dtype=np.bool_)
     live[positions[known]] = True
     blocks = live[index.map.file_of_block]
     columns = index.columns
+    noted = load_estimates(index.folder) if estimates is None else estimates
     features = Counter(index.features_of_block.filter(pa.array(blocks)).drop_null().to_pylist())
     found = IndexStatus(
         root=snapshot.root.uri,
@@ -184,19 +185,18 @@ def index_status(
         organized_files=sum(index.units[position] is not None for position in positions[known]),
         blocks_with_ids=int((index.block_ids[blocks] >= 0).sum()),
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
-        synopses=_synopses(index, blocks, estimates),
+        synopses=_synopses(index, blocks, noted, chosen_now=estimates is not None),
+        tried=noted.tried,
     )
     return replace(found, problems=index.problems)  # some come up while it is looked through
 
 
-def _synopses(index: TableIndex, live: Mask, estimates: Mapping[str, KeptShare] | None) -> dict[str, SynopsesStatus]:
+def _synopses(index: TableIndex, live: Mask, noted: Estimates, *, chosen_now: bool) -> dict[str, SynopsesStatus]:
     if not index.recipes:
         return {}
     held = index.held_synopses()
-    now = estimates
-    if now is None:
-        now = index.guarded(lambda: kept_shares(index, live), lambda: {})
-    before = load_estimates(index.folder) if estimates is None else estimates
+    before = noted.shares
+    now = before if chosen_now else index.guarded(lambda: kept_shares(index, live), lambda: {})
     found: dict[str, SynopsesStatus] = {}
     for name, recipe in index.recipes.items():
         of_column = tuple(each for each in held if each.column == name)
