@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,8 @@ class ColumnQuery:
     columns: frozenset[str]
     ways: Ways
     weight: float = 1.0
+    filter: Hashable = None
+    """The filter itself, where more is known of blocks than features: then those of equal ways may still differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,8 @@ class ColumnWorkload:
     columns: tuple[str, ...]
     features: int
     filters: tuple[Ways, ...]
+    keys: tuple[Hashable, ...]
+    """The filters themselves, as they were given."""
     filter_of_query: Numbers
     reads: Bits
     """Queries by columns."""
@@ -67,7 +71,7 @@ class ColumnWorkload:
     def of(cls, columns: Sequence[str], features: int, queries: Iterable[ColumnQuery]) -> ColumnWorkload:
         """The workload of some queries; one that reads no column of the table has no part in it."""
         place = {name: at for at, name in enumerate(columns)}
-        filters: dict[Ways, int] = {}
+        filters: dict[tuple[Ways, Hashable], int] = {}
         weights: dict[tuple[int, frozenset[int]], float] = {}
         for query in queries:
             unknown = sorted(query.columns - place.keys())
@@ -76,7 +80,7 @@ class ColumnWorkload:
             if any(not 0 <= at < features for way in query.ways for part in way for at in part):
                 raise SidestepError(f"A query speaks of other features than the {features} there are.")
             if query.columns:
-                number = filters.setdefault(query.ways, len(filters))
+                number = filters.setdefault((query.ways, query.filter), len(filters))
                 same = number, frozenset(place[name] for name in query.columns)
                 weights[same] = weights.get(same, 0.0) + query.weight
         reads = np.zeros((len(weights), len(columns)), np.bool_)
@@ -85,7 +89,8 @@ class ColumnWorkload:
         return cls(
             tuple(columns),
             features,
-            tuple(filters),
+            tuple(ways for ways, _ in filters),
+            tuple(key for _, key in filters),
             np.array([number for number, _ in weights], np.intp),
             reads,
             np.array(list(weights.values()), np.float64),

@@ -24,7 +24,7 @@ class GroupRows(Protocol):
         """For each filter, the rows that it reads of the group."""
 
     def estimate(self, group: Group) -> Floats:
-        """The same in a fraction of the time; an upper bound."""
+        """About the same in a fraction of the time; too many rather than too few."""
 
 
 @dataclass(frozen=True)
