@@ -1,8 +1,8 @@
 """Column grouping as others do it: by which columns queries read together, whatever rows they skip.
 
 HillClimb and Hyrise are what the thesis compares with (4.7.5), as Jindal et al. (VLDB 2013) describe them. Both were
-made for groups that are stored row by row: a query reads every column of each group it touches, and pays for each further
-group that has to be joined.
+made for groups that are stored row by row: a query reads every column of each group it touches, and pays for each
+further group that has to be joined.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ SEED = 20_170_501
 MOST_FEATURES = 150
 THRESHOLD, LIST_THRESHOLD = 0.005, 0.01
 """The least share of queries that a feature subsumes, and that ask for a value of a list."""
-GREW_ON, SEARCHED_ON = 12_000, 20_000
+GREW_ON, SEARCHED_ON = 12_000, 12_000
 """Rows that final groups are arranged by, and those that groups are searched on."""
 MOST_VECTORS = 1_000
 """Distinct vectors of a group during the search: a third of the thesis's, for a tenth of the time."""

@@ -16,7 +16,7 @@ import numpy as np
 from sidestep.advisor.families.family import Arrangement
 from sidestep.advisor.trials.grow import grow
 from sidestep.advisor.trials.needs import Needs, Positions, needs_of
-from sidestep.advisor.trials.sample import Sample
+from sidestep.advisor.trials.sample import SEED, Sample
 from sidestep.advisor.trials.trial import Blocks
 from sidestep.layout.columns.costs import Group
 from sidestep.layout.columns.local import MOST_VECTORS, LocalFeatures, rank_features, select_features
@@ -31,6 +31,8 @@ URGENT = (0.05, 0.2)
 """As for tables: see :mod:`.cuts`."""
 LEAVES_PER_BLOCK = 1.3
 """Leaves have from once to twice their least size."""
+MOST_FILTERS = 240
+"""Filters that cuts are made by: the time to grow a tree is in proportion to their number."""
 FEWEST_ROWS = 12
 """Rows of a sample's block: of fewer too little is known."""
 
@@ -111,7 +113,7 @@ class ColumnTrials:
         demands = self._demands(local, weights)
         featured = Arrangement("features", f"{len(local)} features", order=self._order(weights))
         yield ArrangedGroup(featured, local, demands)
-        asked = np.flatnonzero(weights)
+        asked = _heaviest(weights)
         if not len(asked):
             return
         needs = replace(
@@ -196,6 +198,13 @@ def skipped_by_values(sample: Sample, needs: Needs, blocks: Blocks) -> Bits:
         present[number, sample.codes[name][blocks.order]] = 1
         skipped[of] |= wanted.astype(np.float32) @ present[:, :-1].T == 0
     return skipped
+
+
+def _heaviest(weights: Floats) -> Positions:
+    """The filters that cuts are made by, ascending; of those of equal weight any."""
+    mixed = np.random.default_rng(SEED).permutation(len(weights))
+    heaviest = mixed[np.argsort(-weights[mixed], kind="stable")[:MOST_FILTERS]]
+    return np.sort(heaviest[weights[heaviest] > 0])
 
 
 def _time_ranges(sample: Sample, formula: Formula) -> tuple[Range, ...]:

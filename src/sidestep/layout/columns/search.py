@@ -13,6 +13,8 @@ from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 
+MOST_GROUPS = 100
+"""Groups that a search begins with at most: a wide table has many columns that few queries read."""
 MOST_EXACT = 4
 """Merges that are worked out exactly in each iteration at most: an estimate is only believed if it is borne out."""
 
@@ -64,7 +66,8 @@ def search(workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = 
 
     Contract: each column is in one group. By the model and exact rows, the best scheme costs no more than either end
     of the spectrum. Columns that the same queries read begin as one group: they would be arranged alike, so to part
-    them costs row ids and saves nothing; columns that no query reads are such a group too.
+    them costs row ids and saves nothing; columns that no query reads are such a group too. Of a wide table the columns
+    that fewest queries read are joined at once.
 
     In each iteration the pair is merged that leaves the workload cheapest. Three things keep that quick:
 
@@ -80,7 +83,7 @@ def search(workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = 
     columns = len(workload.columns)
     single = Scheme.of([frozenset({at}) for at in range(columns)], workload, rows, model)
     together = Scheme.of([frozenset(range(columns))] if columns else [], workload, rows, model)
-    state = _State(workload, rows, model, alike(workload))
+    state = _State(workload, rows, model, _join_rare(workload, alike(workload), MOST_GROUPS))
     path = [Scheme.of(state.groups, workload, rows, model)]
     while state.merge_best():
         path.append(Scheme.of(state.groups, workload, rows, model))
@@ -95,6 +98,26 @@ def alike(workload: ColumnWorkload) -> list[Group]:
     for at in range(len(workload.columns)):
         classes.setdefault(workload.reads[:, at].tobytes(), []).append(at)
     return [frozenset(members) for members in classes.values()]
+
+
+def _join_rare(workload: ColumnWorkload, groups: list[Group], most: int) -> list[Group]:
+    """At most so many groups: those that fewest queries read join the group that most of these queries read too.
+
+    How they are grouped hardly matters to the workload, but each would be tried with every other.
+    """
+    touched = np.array([workload.reads[:, min(group)] for group in groups], np.float64)
+    while len(groups) > most:
+        weight = touched @ workload.weights
+        weight[weight == 0] = np.inf  # what no query reads stays apart
+        rare = int(weight.argmin())
+        shared = (touched * touched[rare]) @ workload.weights / np.maximum(1e-9, np.minimum(weight, 1e300))
+        shared[rare] = -1
+        joined = int(shared.argmax())
+        groups[joined] |= groups[rare]
+        touched[joined] = np.maximum(touched[joined], touched[rare])
+        del groups[rare]
+        touched = np.delete(touched, rare, axis=0)
+    return groups
 
 
 class _State:
