@@ -45,6 +45,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({TOP}),
     ),
     "workload": (frozenset({TOP}), frozenset({"logs", "features"}), frozenset({"analysis"})),
+    "layout": (frozenset({TOP}), frozenset({"columns"})),
     "prune": (frozenset({"plan"}), frozenset({"dips", "selectors"}), frozenset({TOP}), frozenset({"explain"})),
     "store": (
         frozenset({TOP}),

@@ -1,0 +1,148 @@
+"""Queries as column groups see them: the columns that they read, and the features that let them skip blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from sidestep.errors import SidestepError
+from sidestep.layout.vectors import Bits
+from sidestep.layout.weights import Floats
+
+Part = tuple[int, ...]
+"""Features that subsume a part of a filter: a block that lacks one of them has no row for that part."""
+Way = tuple[Part, ...]
+"""Parts that make up a filter together: a block that has no row for any of them is skipped."""
+Ways = tuple[Way, ...]
+"""All ways by which a filter may skip a block; none, and it reads every block."""
+Numbers = npt.NDArray[np.intp]
+
+
+def subsumed_by(features: Iterable[int]) -> Ways:
+    """The filter that these features subsume: the query vector of the thesis (4.6.1).
+
+    >>> subsumed_by([4, 1]), subsumed_by([])
+    ((((1, 4),),), ())
+    """
+    part = tuple(sorted(set(features)))
+    return ((part,),) if part else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnQuery:
+    """One or more queries of a workload that read the same columns and skip alike."""
+
+    columns: frozenset[str]
+    ways: Ways
+    weight: float = 1.0
+    filter: Hashable = None
+    """The filter itself, where more is known of blocks than features: then those of equal ways may still differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnWorkload:
+    """The queries of a workload on one table, equal ones made one.
+
+    Contract: a filter is a number, so that what it reads of a group of columns is worked out once however many queries
+    have it. The thesis lets a query skip a block that lacks one of the features which subsume the query. Here a filter
+    has *ways* to skip: in one way it is taken whole, in another it falls into parts, such as the values of a list, and
+    a block is skipped if each part is ruled out by some feature. So several features can answer together.
+
+    >>> workload = ColumnWorkload.of(["a", "b"], 2, [ColumnQuery(frozenset("a"), subsumed_by([0]))] * 3)
+    >>> workload.weights.tolist(), workload.reads.tolist()
+    ([3.0], [[True, False]])
+    """
+
+    columns: tuple[str, ...]
+    features: int
+    filters: tuple[Ways, ...]
+    keys: tuple[Hashable, ...]
+    """The filters themselves, as they were given."""
+    filter_of_query: Numbers
+    reads: Bits
+    """Queries by columns."""
+    weights: Floats
+
+    @classmethod
+    def of(cls, columns: Sequence[str], features: int, queries: Iterable[ColumnQuery]) -> ColumnWorkload:
+        """The workload of some queries; one that reads no column of the table has no part in it."""
+        place = {name: at for at, name in enumerate(columns)}
+        filters: dict[tuple[Ways, Hashable], int] = {}
+        weights: dict[tuple[int, frozenset[int]], float] = {}
+        for query in queries:
+            unknown = sorted(query.columns - place.keys())
+            if unknown:
+                raise SidestepError(f"A query reads {', '.join(unknown)}, which the table does not have.")
+            if any(not 0 <= at < features for way in query.ways for part in way for at in part):
+                raise SidestepError(f"A query speaks of other features than the {features} there are.")
+            if query.columns:
+                number = filters.setdefault((query.ways, query.filter), len(filters))
+                same = number, frozenset(place[name] for name in query.columns)
+                weights[same] = weights.get(same, 0.0) + query.weight
+        reads = np.zeros((len(weights), len(columns)), np.bool_)
+        for at, (_, read) in enumerate(weights):
+            reads[at, list(read)] = True
+        return cls(
+            tuple(columns),
+            features,
+            tuple(ways for ways, _ in filters),
+            tuple(key for _, key in filters),
+            np.array([number for number, _ in weights], np.intp),
+            reads,
+            np.array(list(weights.values()), np.float64),
+        )
+
+    @cached_property
+    def helped(self) -> Floats:
+        """Filters by features: the share of a filter that a feature speaks of, in the way where it is most.
+
+        A feature that subsumes the filter speaks of all of it; one that subsumes one of eight values, of an eighth.
+        """
+        shares = np.zeros((len(self.filters), self.features))
+        for number, ways in enumerate(self.filters):
+            for way in ways:
+                share = np.zeros(self.features)
+                for part in way:
+                    share[list(part)] += 1 / len(way)
+                shares[number] = np.maximum(shares[number], share)
+        return shares
+
+    def skipping(self, filters: Sequence[int] | Numbers) -> SkippingTest:
+        """The test of which blocks these filters skip."""
+        return SkippingTest([self.filters[int(at)] for at in filters], self.features)
+
+
+class SkippingTest:
+    """Which of many blocks each of some filters skips, by matrices."""
+
+    def __init__(self, filters: Sequence[Ways], features: int) -> None:
+        parts: dict[Part, int] = {}
+        ways: dict[Way, int] = {}
+        for way in (way for each in filters for way in each):
+            ways.setdefault(way, len(ways))
+            for part in way:
+                parts.setdefault(part, len(parts))
+        self._subsumes = np.zeros((len(parts), features), np.float32)
+        for part, at in parts.items():
+            self._subsumes[at, list(part)] = 1
+        self._ways = [np.array([parts[part] for part in way], np.intp) for way in ways]
+        self._filters = [[ways[way] for way in each] for each in filters]
+
+    def skipped(self, present: Bits, local: Sequence[int] | Numbers) -> Bits:
+        """Filters by blocks: whether a block is skipped.
+
+        Contract: ``present`` has the union vector of each block over the local features alone, in their order: no
+        other feature can rule a block out, whatever its bit would have been (the *invalid* bits of 4.6.1; ``local`` is
+        what the thesis calls the mask vector). A block is skipped only if some way rules out all of its parts.
+        """
+        ruled_out = self._subsumes[:, np.asarray(local, np.intp)] @ (~present).T.astype(np.float32) > 0
+        by_way = [np.all(ruled_out[parts], axis=0) for parts in self._ways]
+        skipped = np.zeros((len(self._filters), len(present)), np.bool_)
+        for at, ways in enumerate(self._filters):
+            for way in ways:
+                skipped[at] |= by_way[way]
+        return skipped
