@@ -3,8 +3,8 @@
 Layouts are made of a sample and a log, and judged by later queries on all rows of the table, by the code that skips
 blocks of tables. ``sop_thesis`` and ``gsop_thesis`` are by the letter of the thesis: features of the log without dates,
 Balanced MaxSkip, and union vectors. The others have all that sidestep knows: features with dates and of list values,
-which answer together, trees of cuts, and zone maps and value sets of every column that queries filter, for the blocks
-of each group.
+which answer together, trees of cuts (but for ``gsop_features``), and zone maps and value sets of every column that
+queries filter, for the blocks of each group.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from bench.denorm_data import make_denorm
 from bench.gsop_grouping import hill_climb, hyrise
-from bench.gsop_queries import GsopQuery, col, whole_sql, workload_of
+from bench.gsop_queries import GsopQuery, col, random_queries, whole_sql, workload_of
 from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials
 from sidestep.advisor.trials.column_queries import FilterWays, column_workload, list_features
-from sidestep.advisor.trials.sample import Sample, sample_of
+from sidestep.advisor.trials.sample import RowNumbers, Sample, sample_of
 from sidestep.advisor.trials.trial import catalog_of
-from sidestep.layout.columns.costs import CostModel, Group
+from sidestep.layout.columns.costs import Group
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload, subsumed_by
 from sidestep.layout.columns.rows import RowsByFeatures
-from sidestep.layout.columns.search import search
+from sidestep.layout.columns.search import rate_again, search
 from sidestep.layout.vectors import Bits, Words, pack, reduce_vectors, unpack
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Formula, all_of, normalize
@@ -142,11 +143,20 @@ class Experiment:
             queries.append(ColumnQuery(query.columns, subsumed_by(subsuming)))
         return ColumnWorkload.of(self.columns, len(self.mined), queries)
 
-    def trials(self, rows: int) -> ColumnTrials:
+    def search_rows(self) -> RowsByFeatures:
+        """Groups by their features, on a part of the rows: what the search goes by."""
+        drawn = self.words[self._draw(SEARCHED_ON)]
+        block = max(1, round(self.block * len(drawn) / self.rows))
+        return RowsByFeatures(self.workload, reduce_vectors(drawn, len(self.features)), block, MOST_VECTORS)
+
+    def trials(self, rows: int, cuts: tuple[float, ...] = URGENT[-1:]) -> ColumnTrials:
         """Groups tried on a part of the rows, in blocks of the same share of them."""
-        drawn = np.sort(np.random.default_rng(SEED).permutation(self.rows)[:rows])
+        drawn = self._draw(rows)
         block = max(FEWEST_ROWS, round(self.block * len(drawn) / self.rows))
-        return ColumnTrials(self.workload, self.sample.take(drawn), self.words[drawn], block, cuts=URGENT[-1:])
+        return ColumnTrials(self.workload, self.sample.take(drawn), self.words[drawn], block, cuts=cuts)
+
+    def _draw(self, rows: int) -> RowNumbers:
+        return np.sort(np.random.default_rng(SEED).permutation(self.rows)[:rows])
 
 
 def formula_of(query: GsopQuery) -> Formula:
@@ -228,40 +238,52 @@ class Judge:
         return {}
 
 
+def denorm_experiment(
+    sf: float = 0.1, train: int = 1_000, test: int = 100, blocks: int = 1_000, seed: int = 1, keep: int = 1
+) -> Experiment:
+    """Denormalized TPC-H with the columns that the ten templates read; of the orders, one in ``keep``."""
+    asked, later = list(random_queries(train, seed)), list(random_queries(test, seed + 1))
+    columns = ", ".join(sorted({name for query in (*asked, *later) for name in query.columns}))
+    source = make_denorm(sf=sf, width="lean") / "*.parquet"
+    with duckdb.connect() as connection:
+        text = f"SELECT {columns} FROM '{source}' WHERE hash(l_orderkey) % {keep} = 0"
+        table = connection.execute(text).to_arrow_table()
+    return Experiment(table, asked, later, blocks)
+
+
 def compare_layouts(experiment: Experiment, tell: Callable[[str], None] = lambda _: None) -> dict[str, Measured]:
     """All layouts, made of the log and judged by the test queries."""
-    return dict(_layouts(experiment, Judge(experiment), tell))
+    measured = {}
+    for name, each in _layouts(experiment, Judge(experiment)):
+        measured[name] = each
+        tell(f"{name}: {each}")
+    return measured
 
 
-def _layouts(experiment: Experiment, judge: Judge, tell: Callable[[str], None]) -> Iterator[tuple[str, Measured]]:
+def _layouts(experiment: Experiment, judge: Judge) -> Iterator[tuple[str, Measured]]:
     columns = range(len(experiment.columns))
     together, single = [frozenset(columns)], [frozenset({at}) for at in columns]
     yield "parquet", judge.plain()
     letter = experiment.by_the_letter
     vectors = reduce_vectors(pack(experiment.bits[:, : len(experiment.mined)]), len(experiment.mined))
     rows = RowsByFeatures(letter, vectors, experiment.block)
-    tell("sop_thesis")
     yield "sop_thesis", judge.thesis(together, rows, 0.0)
-    tell("gsop_thesis")
     start = time.perf_counter()
     found = search(letter, rows)
     yield "gsop_thesis", judge.thesis(found.best.groups, rows, time.perf_counter() - start)
-    tell("gsop")
     start = time.perf_counter()
-    drawn = experiment.words[np.random.default_rng(SEED).permutation(experiment.rows)[:SEARCHED_ON]]
-    few = reduce_vectors(drawn, len(experiment.features))
-    block = max(1, round(experiment.block * len(drawn) / experiment.rows))
-    rows = RowsByFeatures(experiment.workload, few, block, MOST_VECTORS)
-    chosen = search(experiment.workload, rows, CostModel()).best
+    found = search(experiment.workload, experiment.search_rows())
     seconds = time.perf_counter() - start
-    tell(f"gsop: {chosen.names(experiment.workload)}")
+    yield "gsop_features", judge.arranged(found.best.groups, experiment.trials(GREW_ON, cuts=()), seconds)
     final = experiment.trials(GREW_ON)
+    start = time.perf_counter()
+    chosen = rate_again(found, experiment.workload, final)
+    seconds += time.perf_counter() - start
     for name, groups, took in (
-        ("sop", together, 0.0),
-        ("gsop_single", single, 0.0),
         ("gsop", chosen.groups, seconds),
+        ("gsop_single", single, 0.0),
         ("hillclimb", hill_climb(experiment.workload), 0.0),
         ("hyrise", hyrise(experiment.workload), 0.0),
+        ("sop", together, 0.0),
     ):
-        tell(name)
         yield name, judge.arranged(groups, final, took)

@@ -14,7 +14,7 @@ from sidestep.layout import reduce_vectors, unpack
 from sidestep.layout.columns.costs import CostModel, check_groups, reading
 from sidestep.layout.columns.local import rank_features, select_features
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload
-from sidestep.layout.columns.search import Scheme, alike, search
+from sidestep.layout.columns.search import Scheme, alike, rate_again, search
 from tests.layout.columns.inputs import Case, cases
 
 
@@ -70,7 +70,7 @@ def test_the_search_is_never_worse_than_either_end(case: Case, model: CostModel)
     check_groups(found.best.groups, len(case.workload.columns))
     assert found.best.cost <= min(found.single.cost, found.together.cost, *(one.cost for one in found.path))
     assert found.single.cost >= found.path[0].cost, "columns that the same queries read are no worse off together"
-    again = Scheme.of(found.best.groups, case.workload, case.rows, model)
+    again = rate_again(found, case.workload, case.rows, model)
     assert again.cost == pytest.approx(found.best.cost)
 
 

@@ -25,13 +25,13 @@ from sidestep.predicate import (
     Within,
     all_of,
     conjunction,
-    normalize,
     unsatisfiable,
 )
 from sidestep.predicate.intervals import Interval
 from sidestep.synopsis.features.branches import divide
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.workload import Feature, TableWorkload, Workload
+from sidestep.workload.canonical import formula_of, key
 from sidestep.workload.features.eligible import compares_date, is_negation
 
 MOST_VALUES = 200
@@ -76,7 +76,8 @@ def column_workload(
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
-                formula = all_of(normalize(predicate) for predicate in use.predicates)
+                # A set has no order, but the parts of a formula do: equal filters are to be one.
+                formula = all_of(formula_of(predicate) for predicate in sorted(use.predicates, key=key))
                 counted[formula, use.columns & known] += query.count
     ways = FilterWays(features)
     return ColumnWorkload.of(

@@ -87,9 +87,23 @@ def search(workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = 
     path = [Scheme.of(state.groups, workload, rows, model)]
     while state.merge_best():
         path.append(Scheme.of(state.groups, workload, rows, model))
-    # Of equal costs the fewest groups: fewer files to write and to open.
-    best = min([together, *reversed(path), single], key=lambda scheme: scheme.cost)
-    return Search(best, single, together, tuple(path))
+    return Search(_cheapest([together, *reversed(path), single]), single, together, tuple(path))
+
+
+def rate_again(found: Search, workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = None) -> Scheme:
+    """The cheapest of all schemes that a search came across, by other rows than it went by.
+
+    A search is quick where groups are rated by their features alone. What a group is worth if it is arranged by all
+    means takes seconds to find out, which is little for the few groups on the way.
+    """
+    model = model or CostModel()
+    schemes = [found.together, *reversed(found.path), found.single]
+    return _cheapest([Scheme.of(scheme.groups, workload, rows, model) for scheme in schemes])
+
+
+def _cheapest(schemes: Sequence[Scheme]) -> Scheme:
+    """Of equal costs the first, which has the fewest groups: fewer files to write and to open."""
+    return min(schemes, key=lambda scheme: scheme.cost)
 
 
 def alike(workload: ColumnWorkload) -> list[Group]:
