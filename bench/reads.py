@@ -122,7 +122,9 @@ def bytes_read(spark: SparkSession, group: str) -> int:
     tracker = spark.sparkContext.statusTracker()
     store: Any = cast("Any", spark.sparkContext._jsc).sc().statusStore()
     stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in _stages(tracker, job)}
-    return sum(int(store.lastStageAttempt(stage).inputBytes()) for stage in stages)
+    # Of very many stages Spark forgets first those that it did not run.
+    known = [stage for stage in stages if tracker.getStageInfo(stage) is not None]
+    return sum(int(store.lastStageAttempt(stage).inputBytes()) for stage in known)
 
 
 def _stages(tracker: Any, job: int) -> list[int]:

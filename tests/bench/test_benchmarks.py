@@ -49,6 +49,7 @@ SMOKE = {
         ["--rows", "2000", "--files", "4", "--lookups", "2", "--sf", "0.001", "--blocks", "8", "--by-hand", "tuned"],
         {"ids_rows_pct", "inputcut", "index_bytes_pct"},
     ),
+    "joins": (["--rows", "60", "--queries", "2"], {"job_bytes_cut_pct"}),
     "effects": (
         # The point of either sweep is the same, so that each way to draw parameters takes one load.
         ["--sf", "0.001", "--train", "40", "--test", "8", "--sizes", "50", "--counts", "15", "--min-size", "50"],

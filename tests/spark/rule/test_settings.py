@@ -134,7 +134,7 @@ def test_stages_are_switched_off_and_explain_says_so(spark, joined):
         with settings(spark, spark__sidestep__stages__induced="false"):
             assert fact_files(spark, joined) == names(range(10))
             assert "induced off" in str(sidestep.explain(joined))
-        with settings(spark, spark__sidestep__stages__static="false"):
+        with settings(spark, spark__sidestep__stages__static="false", spark__sidestep__induced__smallRows="0"):
             assert files_read(spark.sql(joined)) == [["d0", "d1"], names([0, 2, 4, 5, 7, 9])]
             assert "static off" in str(sidestep.explain(joined))
         with settings(spark, **{"spark__sidestep__induced__seconds": "0"}):
