@@ -96,7 +96,7 @@ def measure(
         sidestep.index(spark, str(path), synopses=given, rebuild=True)
     register(spark, folder)
     found = JobCut()
-    with sidestep.enable(spark, induced_seconds=1.0):
+    with sidestep.enable(spark):
         for name, text in (queries or job_families.queries()).items():
             _add(found, name, sidestep.explain(text, spark))
     return found
