@@ -55,6 +55,8 @@ class StageCpu:
     @property
     def choose_share(self) -> float | None:
         """How much of the load's processor time goes into the choice of a layout; None where that cannot be told."""
+        if any(seconds < 0 for seconds in self.seconds.values()):
+            return None  # a process ended that no one has waited for, and took its seconds along
         spent = sum(self.seconds.values())
         return sum(self.seconds.get(stage, 0.0) for stage in CHOOSING) / spent if spent > 0 else None
 
