@@ -206,7 +206,7 @@ def _route_rows(
 
 
 def _deal_out(joined: DataFrame, target: BlockTarget) -> DataFrame:
-    """Rows of a group that is larger than a file, dealt out to several by what they hold in the columns to be written."""
+    """Rows of a group that is larger than a file, dealt out to several by what is to be written of them."""
     held = [
         f.col(name_text(name))
         for name in target.schema.names

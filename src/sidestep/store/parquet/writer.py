@@ -3,8 +3,7 @@
 This runs in Spark's Python workers, on rows that arrive sorted by file and group, and holds one block at a time. What a
 block's union vector says is worked out from the very rows that were written, never from the plan of the layout: a bit
 is 0 only if no row that went into the file has it. Its other synopses are made of the same rows while they are at hand.
-Rows may come with columns that are not written: then the index says of a block what its rows hold in those as well, which
-the file itself does not.
+Rows may come with columns that are not written: the index then says of a block what its rows hold in those as well.
 
 A file has a unique name and is not part of the table until it is committed. A task that fails or is run twice leaves a
 file that no one refers to.
@@ -193,9 +192,7 @@ class _OpenFile:
         self.rows = 0
         self.unions: list[Words] = []
         self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._columns_with_synopses()}
-        floating = (
-            name for name, type in target.held.items() if type.kind in FLOATING and name in target.schema.names
-        )
+        floating = (name for name, type in target.held.items() if type.kind in FLOATING and name in target.schema.names)
         self.nans: dict[str, list[bool]] = {name: [] for name in floating}
         """For columns of floats whether each block has NaN, which the statistics of a file do not say."""
         self.zones: dict[str, list[ColumnSummary]] = {name: [] for name in target.columns if name not in target.held}
