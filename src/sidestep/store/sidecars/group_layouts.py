@@ -32,4 +32,4 @@ class GroupLayouts:
         return {"format": FORMAT, "layouts": [layout.to_json() for layout in self.layouts]}
 
 
-GROUP_LAYOUTS: Numbered[GroupLayouts] = Numbered("group_layouts", GroupLayouts.to_json, GroupLayouts.from_json)
+GROUP_LAYOUTS: Numbered[GroupLayouts] = Numbered("group-layouts", GroupLayouts.to_json, GroupLayouts.from_json)
