@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+import numpy as np
+
 from sidestep.predicate import DataType, Formula
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
@@ -30,6 +32,7 @@ from sidestep.spark.rule.answers import Answers, KnownAnswer
 from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
+from sidestep.store.sidecars.column_groups import GROUP, inner_path
 from sidestep.synopsis import Catalog, Mask
 
 log = logging.getLogger("sidestep")
@@ -59,7 +62,14 @@ class ScanDecision:
     @cached_property
     def block_filter(self) -> BlockFilter | None:
         """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
-        return block_filter(self.catalog, self.kept, self.index.index.block_ids)
+        return block_filter(self.catalog, self.kept, self.index.index.block_ids, self._files_of_groups)
+
+    @cached_property
+    def _files_of_groups(self) -> Mask | None:
+        """Of a table in column groups, the files of those groups that hold what the query needs."""
+        values = None if self.scan.groups is None else self.index.index.file_values(GROUP)
+        wanted = list(map(str, self.scan.groups or ()))
+        return None if values is None else np.isin(values.to_numpy(zero_copy_only=False), wanted)
 
     @cached_property
     def own(self) -> OwnAnswer | None:
@@ -68,7 +78,8 @@ class ScanDecision:
             return None
         certain = self.static | self.kept
         return OwnAnswer(
-            ~self.catalog.files_kept(certain), block_filter(self.catalog, certain, self.index.index.block_ids)
+            ~self.catalog.files_kept(certain),
+            block_filter(self.catalog, certain, self.index.index.block_ids, self._files_of_groups),
         )
 
 
@@ -84,7 +95,7 @@ class IndexedTables:
 
     def indexes(self, scan: Scan) -> list[OpenIndex]:
         """The distinct indexes of the folders that a scan reads."""
-        return self._find(scan.roots)
+        return self._find(scan.roots if scan.groups is None else tuple(map(inner_path, scan.roots)))
 
     def _find(self, roots: tuple[str, ...]) -> list[OpenIndex]:
         if self._indexes is None:
@@ -102,7 +113,7 @@ class IndexedTables:
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
         indexes = self.indexes(scan)
-        if len(indexes) != 1 or scan.partitions:
+        if len(indexes) != 1 or scan.partitions or scan.groups is not None:
             return None
         return indexes[0].small.catalog(usable_columns(scan, indexes[0], columns), most)
 
