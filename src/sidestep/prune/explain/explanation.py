@@ -148,7 +148,7 @@ def _sum(amounts: Sequence[Amounts | None]) -> Amounts | None:
 
 
 def _merge_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
-    """One reason for each condition and synopsis; that one group knows nothing of a condition is no news if others do."""
+    """One reason for each condition and synopsis: that a group knows nothing of it is no news if others do."""
     merged: dict[tuple[str, str | None], Reason] = {}
     for reason in reasons:
         key = (reason.condition, reason.synopsis)

@@ -484,7 +484,7 @@ final class PlanWriter {
     StructField[] fields = relation.partitionSchema().fields();
     for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
     out.close(']');
-    if (GroupedFiles.of(leaf) != null) groups(leaf, GroupedFiles.of(leaf));
+    if (joins != null && GroupedFiles.of(leaf) != null) groups(leaf, GroupedFiles.of(leaf));
     out.close('}');
   }
 
@@ -495,7 +495,7 @@ final class PlanWriter {
       Attribute column = (Attribute) it.next();
       if (needed.contains(Long.valueOf(column.exprId().id()))) names.add(column.name());
     }
-    out.key("groups").open('[');
+    out.key("column_groups").open('[');
     java.util.BitSet cover = files.cover(names);
     for (int g = cover.nextSetBit(0); g >= 0; g = cover.nextSetBit(g + 1)) out.number(g);
     out.close(']');
