@@ -36,15 +36,21 @@ class Group:
 
 
 def write_groups(
-    root: Path, table: pa.Table, groups: Sequence[Group], *, units: int = 4, buckets: int = 3
+    root: Path,
+    table: pa.Table,
+    groups: Sequence[Group],
+    *,
+    units: int = 4,
+    buckets: int = 3,
+    schema: str | None = None,
 ) -> tuple[str, list[Path]]:
-    """A table in column groups with these rows; its path, and the files of its groups.
+    """A table in column groups with these rows; its path, and the files of its groups. The schema is in Spark's JSON.
 
     Rows are dealt to units in turn: no unit is smaller than another by more than one row.
     """
     inner = root / "_sidestep" / "groups"
     inner.mkdir(parents=True)
-    schema = Schema.from_arrow(table.schema).to_json()
+    schema = schema or Schema.from_arrow(table.schema).to_json()
     types = {each["name"]: parse_type(each["type"]) for each in json.loads(schema)["fields"] if _is_plain(each)}
     numbered = table.append_column(UNIT, pa.array(np.arange(len(table)) % units, pa.int32()))
     numbered = numbered.append_column(ROW_ID, pa.array(1000 + np.arange(len(table))[::-1].copy(), pa.int64()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -108,7 +108,10 @@ class IndexedTables:
         return bool(self.indexes(scan))
 
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
-        return tuple(each.index.catalog(usable_columns(scan, each, columns)) for each in self.indexes(scan))
+        catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
+        if scan.groups is None:
+            return tuple(catalog for _, catalog in catalogs)
+        return tuple(replace(catalog, parts=_blocks_of_groups(each)) for each, catalog in catalogs)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
@@ -275,6 +278,16 @@ def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision
             columns = usable_columns(selector.scan, index, own)
             if columns:
                 yield SelectorAnswer(index.id, selector, question(selector, index, columns))
+
+
+def _blocks_of_groups(index: OpenIndex) -> tuple[Mask, ...]:
+    """The blocks of each column group; none where it cannot be told which group a file is of."""
+    values = index.index.file_values(GROUP)
+    if values is None:
+        return ()
+    _, group_of_file = np.unique(values.to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
+    group_of_block = group_of_file[index.index.map.file_of_block]
+    return tuple(group_of_block == group for group in range(int(group_of_file.max(initial=-1)) + 1))
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -509,6 +509,10 @@ final class PlanWriter {
       return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
     }
     if (leaf.isStreaming()) return "it is a stream";
+    FileIndex files = PrunedFiles.unwrap(relation.location());
+    if (GroupedFiles.of(leaf) == null && files instanceof SnapshotFiles && ((SnapshotFiles) files).group >= 0) {
+      return "it is a column group, of which rows were put together before";
+    }
     if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
       return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }

@@ -65,9 +65,13 @@ final class Reconstruction extends PlanRewriter {
     if (!above.isEmpty()) joined = new Filter(all(above), joined);
     Project result = new Project(top == null ? leaf.output() : top.projectList(), joined);
     check(result);
-    // What Spark would think of a join is far too much: no row finds more than one partner.
-    result.statsCache_$eq(scala.Option.apply(plan.stats()));
     result.setTagValue(ORIGINAL, plan);
+    try {
+      // What Spark would think of a join is far too much: no row finds more than one partner.
+      result.statsCache_$eq(scala.Option.apply(plan.stats()));
+    } catch (RuntimeException unknown) {
+      return result;
+    }
     return result;
   }
 
