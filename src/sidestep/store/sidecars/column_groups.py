@@ -65,3 +65,17 @@ class ColumnGroups:
 
 
 COLUMN_GROUPS: Numbered[ColumnGroups] = Numbered("groups", ColumnGroups.to_json, ColumnGroups.from_json)
+
+
+def inner_path(root: str) -> str:
+    """The same for a table given by its path.
+
+    >>> inner_path("s3://bucket/orders/")
+    's3://bucket/orders/_sidestep/groups'
+    """
+    return "/".join([root.rstrip("/"), *PLACE])
+
+
+def is_inner(path: str) -> bool:
+    """Whether a path is that of the inner table of a table in column groups."""
+    return path.rstrip("/").endswith("/".join(["", *PLACE]))
