@@ -37,11 +37,14 @@ class BlockFilter:
     """What the blocks to be read take on disk."""
 
 
-def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids) -> BlockFilter | None:
-    """The filter for the blocks kept, or None where it would save too little."""
+def block_filter(catalog: Catalog, kept: Mask, block_ids: _Ids, among: Mask | None = None) -> BlockFilter | None:
+    """The filter for the blocks kept, or None where it would save too little.
+
+    With ``among`` it is for a scan that reads none but those files.
+    """
     if not (block_ids >= 0).any():
         return None
-    has_ids = np.ones(catalog.files, dtype=np.bool_)
+    has_ids = np.ones(catalog.files, dtype=np.bool_) if among is None else among.copy()
     has_ids[catalog.file_of_block[block_ids < 0]] = False
     read = (catalog.files_kept(kept) & has_ids)[catalog.file_of_block]
     chosen = read & kept

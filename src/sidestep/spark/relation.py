@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -14,9 +15,10 @@ from pyspark.sql.types import StructType
 from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.sessions import STRICT, pinned_session
-from sidestep.spark.jvm.wire import pack_files
+from sidestep.spark.jvm.wire import pack_files, pack_numbers
 from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import block_name
+from sidestep.store.index.grouped_table import GroupedTable, read_groups
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -24,9 +26,13 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
 
     A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
     whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of a table
-    that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown.
+    that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown. A table
+    in column groups can be read only where sidestep is enabled, which puts its rows together.
     """
     path = resolve(spark, table)
+    grouped = read_groups(path, version)
+    if grouped is not None:
+        return _frame(spark, _grouped_relation(spark, grouped))
     snapshot = read_snapshot(path, version)
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
@@ -79,26 +85,50 @@ def _frame(spark: SparkSession, plan: Any) -> DataFrame:
 
 def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
     bridge = Bridge(spark)
-    files = snapshot.files
-    paths, numbers = pack_files([file.path for file in files], [f.size for f in files], [f.modified for f in files])
-    values: Any = bridge.jvm.java.util.ArrayList()
-    for file in files:
-        partition = dict(file.partition)
-        for column in snapshot.partition_columns:
-            values.add(partition.get(column))
-    columns: Any = bridge.jvm.java.util.ArrayList()
-    for column in snapshot.partition_columns:
-        columns.add(column)
+    paths, numbers = _packed(snapshot)
+    partitions = [dict(file.partition) for file in snapshot.files]
     return bridge.factory().snapshot(
         spark._jsparkSession,
         _identity(snapshot, paths, numbers),
         snapshot.root.uri,
         snapshot.schema,
-        columns,
+        _java_list(bridge, snapshot.partition_columns),
         paths,
         numbers,
-        values,
+        _java_list(bridge, [values.get(column) for values in partitions for column in snapshot.partition_columns]),
     )
+
+
+def _grouped_relation(spark: SparkSession, table: GroupedTable) -> Any:
+    bridge = Bridge(spark)
+    groups, snapshot = table.groups, table.snapshot
+    paths, numbers = _packed(snapshot)
+    digest = hashlib.sha256(json.dumps(groups.to_json(), sort_keys=True).encode()).hexdigest()
+    return bridge.factory().groups(
+        spark._jsparkSession,
+        f"{_identity(snapshot, paths, numbers)}#{digest}",
+        table.root.uri,
+        snapshot.root.uri,
+        groups.schema,
+        _java_list(bridge, [_java_list(bridge, columns) for columns in groups.groups]),
+        groups.buckets,
+        block_name(snapshot.schema),
+        paths,
+        numbers,
+        pack_numbers(table.group_of_file),
+    )
+
+
+def _packed(snapshot: Snapshot) -> tuple[str, str]:
+    files = snapshot.files
+    return pack_files([file.path for file in files], [f.size for f in files], [f.modified for f in files])
+
+
+def _java_list(bridge: Bridge, items: Iterable[Any]) -> Any:
+    made: Any = bridge.jvm.java.util.ArrayList()
+    for item in items:
+        made.add(item)
+    return made
 
 
 def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:

@@ -60,6 +60,8 @@ class Catalog:
     bytes: npt.NDArray[np.int64]
     files: int
     synopses: tuple[Synopsis, ...] = ()
+    parts: tuple[Mask, ...] = ()
+    """Of a table in column groups, the blocks of each group: these alone have a part of every row of the table."""
 
     def __post_init__(self) -> None:
         if not len(self.file_of_block) == len(self.rows) == len(self.bytes):

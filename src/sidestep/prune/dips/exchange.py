@@ -109,9 +109,11 @@ class Exchange:
     def is_void(self, node: int) -> bool:
         """Whether no row of a scan can matter: it keeps no block, or nothing satisfies what was asked of it."""
         view = self.views.get(node)
-        if view is not None and view.complete and not any(mask.any() for mask in self.kept[node]):
-            return True
-        return node in self._impossible
+        if view is None or not view.complete:
+            return node in self._impossible
+        if len(view.catalogs) == 1 and not all((self.kept[node][0] & part).any() for part in view.catalogs[0].parts):
+            return True  # what is left of a row in other column groups finds no partner there
+        return node in self._impossible or not any(mask.any() for mask in self.kept[node])
 
     def _held_by_blocks(self, node: int, column: Column) -> Values:
         if self.is_void(node):
@@ -124,6 +126,8 @@ class Exchange:
         for known, kept in zip(self._ranges(node, column), self.kept[node], strict=True):
             if not kept.any():
                 continue
+            if known is not None and len(view.catalogs) == 1 and view.catalogs[0].parts:
+                return _held_by_parts(known, [kept & part for part in view.catalogs[0].parts], coding)
             ranges = None if known is None else recode(known.union(kept), known.coding, coding)
             if known is None or ranges is None:
                 return UNKNOWN
@@ -340,3 +344,14 @@ def _equal(a: CodeRanges, b: CodeRanges) -> bool:
     if a is b:
         return True
     return len(a) == len(b) and bool(np.array_equal(a.lows, b.lows)) and bool(np.array_equal(a.highs, b.highs))
+
+
+def _held_by_parts(known: ColumnRanges, parts: Sequence[Mask], coding: Coding) -> Values:
+    """What the rows of a table hold that have a part in each of these: the blocks of a column group that are left."""
+    values = UNKNOWN
+    for kept in parts:
+        ranges = recode(known.union(kept), known.coding, coding)
+        if ranges is not None:
+            held = ranges if values.says_nothing else intersect(values.ranges, ranges)
+            values = Values(held, values.nulls and bool((known.may_be_null & kept).any()))
+    return values

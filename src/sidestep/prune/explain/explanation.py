@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
@@ -79,6 +79,10 @@ class ScanReport:
     chosen: tuple[tuple[str, str], ...] = ()
     """What chooses among the files that are left when the query runs: the condition, and where its values come from."""
     reasons: tuple[Reason, ...] = ()
+    groups: tuple[GroupReport, ...] = ()
+    """Of a table in column groups, those that the query reads; all else in the report is of these together."""
+    groups_in_all: int = 0
+    """How many groups such a table has."""
 
     def with_reasons(self, *reasons: Reason) -> ScanReport:
         return replace(self, reasons=(*self.reasons, *reasons))
@@ -98,7 +102,65 @@ class ScanReport:
             "files_without_ids": self.files_without_ids,
             "chosen": [{"condition": condition, "source": source} for condition, source in self.chosen],
             "reasons": [reason.to_dict() for reason in self.reasons],
+            "groups": [group.to_dict() for group in self.groups],
+            "groups_in_all": self.groups_in_all,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """What a query reads of one column group of a table."""
+
+    number: int
+    columns: tuple[str, ...]
+    """All that it holds."""
+    read: ScanReport
+
+    def to_dict(self) -> dict[str, Any]:
+        amounts = ("files", "row_groups", "rows", "bytes")
+        read = {name: _amounts(getattr(self.read, name)) for name in amounts}
+        return {"number": self.number, "columns": list(self.columns), **read}
+
+
+def put_together(groups: Sequence[GroupReport], in_all: int) -> ScanReport:
+    """The report on a table in column groups, of what is read of each group."""
+    reads = [group.read for group in groups]
+    return replace(
+        reads[0],
+        files=_sum([each.files for each in reads]),
+        bytes=_sum([each.bytes for each in reads]),
+        row_groups=_sum([each.row_groups for each in reads]),
+        rows=_sum([each.rows for each in reads]),
+        unknown_files=sum(each.unknown_files for each in reads),
+        files_without_ids=sum(each.files_without_ids for each in reads),
+        by_block=any(each.by_block for each in reads),
+        reasons=tuple(_merge_reasons([reason for each in reads for reason in each.reasons])),
+        groups=tuple(groups),
+        groups_in_all=in_all,
+    )
+
+
+def _sum(amounts: Sequence[Amounts | None]) -> Amounts | None:
+    known = [each for each in amounts if each is not None]
+    if len(known) < len(amounts):
+        return None
+    return Amounts(sum(each.total for each in known), sum(each.kept for each in known))
+
+
+def _merge_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """One reason for each condition and synopsis: that a group knows nothing of it is no news if others do."""
+    merged: dict[tuple[str, str | None], Reason] = {}
+    for reason in reasons:
+        key = (reason.condition, reason.synopsis)
+        before = merged.get(key, replace(reason, files=0, row_groups=0, bytes=0))
+        merged[key] = replace(
+            before,
+            files=before.files + reason.files,
+            row_groups=(before.row_groups or 0) + (reason.row_groups or 0),
+            bytes=before.bytes + reason.bytes,
+        )
+    used = {reason.condition for reason in merged.values() if reason.synopsis is not None}
+    return (reason for reason in merged.values() if reason.synopsis is not None or reason.condition not in used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +211,8 @@ class Explanation:
             why.add_column("condition", overflow="fold")
             why.add_column("effect")
             for label, scan in self._labels():
-                reads.add_row(label, *(Text(text, "green" if less else "") for text, less in _shares(scan)))
+                for name, each in _lines(label, scan):
+                    reads.add_row(name, *(Text(text, "green" if less else "") for text, less in _shares(each)))
                 for number, (condition, effect, skips) in enumerate(_effects(scan)):
                     style = "green" if skips else "dim"
                     why.add_row("" if number else label, Text(condition), Text(effect, style))
@@ -169,7 +232,9 @@ class Explanation:
         parts = ["<div>"]
         if self.scans:
             reads = (
-                _html_row([label], [_html_share(*share) for share in _shares(scan)]) for label, scan in self._labels()
+                _html_row([name], [_html_share(*share) for share in _shares(each)])
+                for label, scan in self._labels()
+                for name, each in _lines(label, scan)
             )
             why = (
                 _html_row(["" if number else label, condition], [_html_effect(effect, skips)])
@@ -228,6 +293,13 @@ def _amounts(amounts: Amounts | None) -> dict[str, int | None]:
     return {"total": None, "kept": None} if amounts is None else {**amounts.to_dict()}
 
 
+def _lines(label: str, scan: ScanReport) -> Iterator[tuple[str, ScanReport]]:
+    """A scan, and each of the column groups that it is put together from."""
+    yield label, scan
+    if len(scan.groups) > 1:
+        yield from ((f"  group {group.number}", group.read) for group in scan.groups)
+
+
 def _shares(scan: ScanReport) -> Iterator[tuple[str, bool]]:
     """Files, row groups, rows and bytes as text, each with whether it is less than everything.
 
@@ -250,6 +322,11 @@ def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
     """For each condition: its text, what it did in words, and whether that was something."""
     if scan.reason is not None:
         yield "", f"nothing is skipped, as {scan.reason}", False
+    if scan.groups:
+        names = ", ".join(f"{group.number} ({', '.join(group.columns)})" for group in scan.groups)
+        joined = ", joined by row" if len(scan.groups) > 1 else ""
+        less = len(scan.groups) < scan.groups_in_all
+        yield "", f"reads {len(scan.groups)} of {scan.groups_in_all} column groups: {names}{joined}", less
     for reason in scan.reasons:
         yield reason.condition, *_effect(reason, scan.by_block)
     for condition, source in scan.chosen:

@@ -94,6 +94,8 @@ class Scan:
     """Why this table cannot be pruned, if so."""
     copy: int = 0
     """Which of the copies of one occurrence it is, in plan order."""
+    groups: tuple[int, ...] | None = None
+    """Of a table in column groups, the numbers of those that hold what the query needs."""
 
     @property
     def name(self) -> str:

@@ -132,6 +132,7 @@ class _Reader:
                 partitions=frozenset(node["partitions"]),
                 reason=node.get("reason"),
                 copy=copy,
+                groups=tuple(node["column_groups"]) if "column_groups" in node else None,
             )
         below, scopes = [], []
         for child in node.get("in", ()):

@@ -252,6 +252,11 @@ def pack_footers(digests: Digests) -> str:
     return _text(digests) if digests.any() else ""
 
 
+def pack_numbers(numbers: Sequence[int]) -> str:
+    """Whole numbers of 4 bytes."""
+    return _text(np.asarray(numbers, "<i4"))
+
+
 def pack_bits(mask: Mask) -> str:
     """A mask as bits."""
     return _text(np.packbits(mask, bitorder="little"))

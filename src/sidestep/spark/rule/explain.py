@@ -14,7 +14,7 @@ from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.dips.induced import Induced
 from sidestep.prune.explain.drawing import labels
-from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
+from sidestep.prune.explain.explanation import Amounts, Explanation, GroupReport, Reason, ScanReport, put_together
 from sidestep.prune.plan.algebra import Other, walk
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
@@ -24,6 +24,8 @@ from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import session_settings
+from sidestep.store import index_folder, locate
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_path
 from sidestep.synopsis import Mask, explain_skips
 
 INDUCED = "induced predicate"
@@ -76,6 +78,9 @@ def _reports(
         filters.setdefault(place.scan.key, []).append(place)
     for places in filters.values():
         scan = places[0].scan
+        if scan.groups is not None:
+            yield _grouped_report(inspector, state, places, scans, planned)
+            continue
         executed = _execution_of(inspector, scan, scans)
         yield _report(inspector, state, places, executed, planned)
     for plan in query.plans:
@@ -95,6 +100,32 @@ def _execution_of(inspector: Any, scan: Scan, scans: list[Any]) -> Any:
         if not inspector.outputIds(candidate) and inspector.rootPath(candidate) in scan.roots:
             return candidate
     return None
+
+
+def _grouped_report(
+    inspector: Any, state: Enabled | None, places: list[ScanFilter], scans: list[Any], planned: PlannedQuery | None
+) -> ScanReport:
+    """The report on a table in column groups: its scans are those of the groups that are read."""
+    scan = places[0].scan
+    mine = set(scan.key.split(","))
+    executed: dict[int, Any] = {}
+    for candidate in scans:
+        number = int(inspector.group(candidate))
+        delivered = set(inspector.outputIds(candidate).split(",")) - {""}
+        if number >= 0 and (delivered & mine or (not delivered and inspector.rootPath(candidate) in scan.roots)):
+            executed.setdefault(number, candidate)
+    if not executed:
+        return _report(inspector, state, places, None, planned)
+    inner = locate(inner_path(scan.roots[0]))
+    groups = COLUMN_GROUPS.load(index_folder(inner))
+    columns = groups.groups if groups is not None else ((),) * (max(executed) + 1)
+    return put_together(
+        [
+            GroupReport(number, columns[number], _report(inspector, state, places, executed[number], planned))
+            for number in sorted(executed)
+        ],
+        len(columns),
+    )
 
 
 def _report(

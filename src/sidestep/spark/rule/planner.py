@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+
+import numpy as np
 
 from sidestep.predicate import DataType, Formula
 from sidestep.predicate.columns import columns_of
@@ -30,6 +32,7 @@ from sidestep.spark.rule.answers import Answers, KnownAnswer
 from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
 from sidestep.spark.rule.settings import session_settings
+from sidestep.store.sidecars.column_groups import GROUP, inner_path
 from sidestep.synopsis import Catalog, Mask
 
 log = logging.getLogger("sidestep")
@@ -59,7 +62,14 @@ class ScanDecision:
     @cached_property
     def block_filter(self) -> BlockFilter | None:
         """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
-        return block_filter(self.catalog, self.kept, self.index.index.block_ids)
+        return block_filter(self.catalog, self.kept, self.index.index.block_ids, self._files_of_groups)
+
+    @cached_property
+    def _files_of_groups(self) -> Mask | None:
+        """Of a table in column groups, the files of those groups that hold what the query needs."""
+        values = None if self.scan.groups is None else self.index.index.file_values(GROUP)
+        wanted = list(map(str, self.scan.groups or ()))
+        return None if values is None else np.isin(values.to_numpy(zero_copy_only=False), wanted)
 
     @cached_property
     def own(self) -> OwnAnswer | None:
@@ -68,7 +78,8 @@ class ScanDecision:
             return None
         certain = self.static | self.kept
         return OwnAnswer(
-            ~self.catalog.files_kept(certain), block_filter(self.catalog, certain, self.index.index.block_ids)
+            ~self.catalog.files_kept(certain),
+            block_filter(self.catalog, certain, self.index.index.block_ids, self._files_of_groups),
         )
 
 
@@ -84,7 +95,7 @@ class IndexedTables:
 
     def indexes(self, scan: Scan) -> list[OpenIndex]:
         """The distinct indexes of the folders that a scan reads."""
-        return self._find(scan.roots)
+        return self._find(scan.roots if scan.groups is None else tuple(map(inner_path, scan.roots)))
 
     def _find(self, roots: tuple[str, ...]) -> list[OpenIndex]:
         if self._indexes is None:
@@ -97,12 +108,15 @@ class IndexedTables:
         return bool(self.indexes(scan))
 
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
-        return tuple(each.index.catalog(usable_columns(scan, each, columns)) for each in self.indexes(scan))
+        catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
+        if scan.groups is None:
+            return tuple(catalog for _, catalog in catalogs)
+        return tuple(replace(catalog, parts=_blocks_of_groups(each)) for each, catalog in catalogs)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
         indexes = self.indexes(scan)
-        if len(indexes) != 1 or scan.partitions:
+        if len(indexes) != 1 or scan.partitions or scan.groups is not None:
             return None
         return indexes[0].small.catalog(usable_columns(scan, indexes[0], columns), most)
 
@@ -264,6 +278,16 @@ def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision
             columns = usable_columns(selector.scan, index, own)
             if columns:
                 yield SelectorAnswer(index.id, selector, question(selector, index, columns))
+
+
+def _blocks_of_groups(index: OpenIndex) -> tuple[Mask, ...]:
+    """The blocks of each column group; none where it cannot be told which group a file is of."""
+    values = index.index.file_values(GROUP)
+    if values is None:
+        return ()
+    _, group_of_file = np.unique(values.to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
+    group_of_block = group_of_file[index.index.map.file_of_block]
+    return tuple(group_of_block == group for group in range(int(group_of_file.max(initial=-1)) + 1))
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -243,7 +243,7 @@ class TableIndex:
             for name, type in columns.items()
             if name.lower() not in folded and (of_column := self._column(name, type)) is not None
         }
-        texts = {name: text.to_pylist() for name in columns if (text := self._text(name)) is not None}
+        texts = {name: text.to_pylist() for name in columns if (text := self.file_values(name)) is not None}
         synopses: list[Synopsis] = []
         if texts:
             synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))
@@ -331,7 +331,8 @@ class TableIndex:
         """
         return zone_arrays(self.index_files, self.map, self._read, warn_once, name, type)
 
-    def _text(self, name: str) -> pa.Array | None:
+    def file_values(self, name: str) -> pa.Array | None:
+        """The raw value of a partition column for each file, read once; None unless all files have one."""
         if name not in self._texts:
             self._texts[name] = self.partition_texts(name)
         return self._texts[name]

@@ -19,6 +19,11 @@ final class BlockFilter {
   /** How a table's schema tells the column of ids: by its metadata, never by its name, which may be a user's. */
   private static final String MARK = "sidestep.block";
 
+  /** What tells the column of ids. */
+  static org.apache.spark.sql.types.Metadata marked() {
+    return new org.apache.spark.sql.types.MetadataBuilder().putBoolean(MARK, true).build();
+  }
+
   /** A condition that holds for every row and names the column of ids; null if the relation has none. */
   static Expression reading(LogicalRelation leaf) {
     AttributeReference column = column(leaf);

@@ -72,6 +72,14 @@ public final class Inspector {
         .relation(session, schema);
   }
 
+  /** A table in column groups as a logical plan; see GroupedFiles. schemaJson: as users see it; groups: of each file. */
+  public LogicalPlan groups(org.apache.spark.sql.classic.SparkSession session, String identity, String root, String inner,
+      String schemaJson, List columns, int buckets, String block, String paths, String numbers, String groups) {
+    GroupedFiles files = new GroupedFiles(identity, new Path(root), new Path(inner), new Wire.Files(paths, numbers),
+        Wire.ints(groups), columns, buckets, block);
+    return files.relation(session, (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson));
+  }
+
   /** A relation whose files are read by another session's settings: every file, as it is, or an error. */
   public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {
     LogicalRelation leaf = (LogicalRelation) plan;
@@ -163,6 +171,12 @@ public final class Inspector {
     return scan.tableIdentifier().isDefined()
         ? ((org.apache.spark.sql.catalyst.TableIdentifier) scan.tableIdentifier().get()).unquotedString()
         : "";
+  }
+
+  /** The number of the column group that a scan reads; -1 if it reads whole rows. */
+  public int group(FileSourceScanExec scan) {
+    FileIndex base = PrunedFiles.unwrap(scan.relation().location());
+    return base instanceof SnapshotFiles ? ((SnapshotFiles) base).group : -1;
   }
 
   public String rootPath(FileSourceScanExec scan) {

@@ -35,8 +35,9 @@ final class PlanWriter {
   private final PythonFunctions.Calls calls;
   /** What is still to be written as plans of their own: subqueries, and what is too deep. */
   private final ArrayList plans = new ArrayList();
-  /** Ids of the columns that the query needs, or null where scans are written with all they have. */
-  private final HashSet needed;
+  /** Ids of the columns that the query needs, and whether scans are written with those alone. */
+  private final HashSet needed = new HashSet();
+  private final boolean usedOnly;
   /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
   private final boolean repeats;
   /** Of type List of FileIndex: the files of each scan, at all places where it is read, by its key. */
@@ -68,8 +69,8 @@ final class PlanWriter {
     written = renumber ? new HashMap() : null;
     joins = toRun ? new ArrayList() : null;
     late = toRun ? new ArrayList() : null;
-    needed = usedOnly ? new HashSet() : null;
-    if (usedOnly) need(plan, true);
+    this.usedOnly = usedOnly;
+    need(plan, true);
     calls = new PythonFunctions.Calls(plan);
     repeats = repeats(plan, new HashSet());
     predicates = new PredicateWriter(out, conf, late);
@@ -168,7 +169,8 @@ final class PlanWriter {
   // ---- which columns are needed
 
   /** What operators refer to, and whole outputs where columns go on by position (Union) or leave the query (its root). */
-  private void need(LogicalPlan plan, boolean whole) {
+  private void need(LogicalPlan put, boolean whole) {
+    LogicalPlan plan = Reconstruction.original(put);
     if (whole) need(plan.output());
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
     if (condition != null) need(condition.references().toSeq());
@@ -187,7 +189,8 @@ final class PlanWriter {
     }
   }
 
-  private static boolean repeats(LogicalPlan plan, HashSet seen) {
+  private static boolean repeats(LogicalPlan put, HashSet seen) {
+    LogicalPlan plan = Reconstruction.original(put);
     if (isFileRelation(plan)) {
       return !seen.add(((HadoopFsRelation) ((LogicalRelation) plan).relation()).location().rootPaths());
     }
@@ -201,7 +204,8 @@ final class PlanWriter {
   // ---- operators
 
   /** input: whether it is what a join takes in. Like group-bys, these are what Spark may run once and use again. */
-  private void node(LogicalPlan plan, boolean input) {
+  private void node(LogicalPlan put, boolean input) {
+    LogicalPlan plan = Reconstruction.original(put);
     if (depth == MOST_DEEP && !isFileRelation(plan)) {
       cut(plan);
       return;
@@ -469,7 +473,7 @@ final class PlanWriter {
     out.close(']').key("columns").open('[');
     for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
-      if (needed != null && !needed.contains(Long.valueOf(column.exprId().id()))) continue;
+      if (usedOnly && !needed.contains(Long.valueOf(column.exprId().id()))) continue;
       if (Replacement.isPart(column)) continue;
       // Files from before the column was added hold no value of it, and Spark reads its default there: not a NULL.
       String type = column.metadata().contains("EXISTS_DEFAULT") ? "column with a default"
@@ -479,16 +483,36 @@ final class PlanWriter {
     out.close(']').key("partitions").open('[');
     StructField[] fields = relation.partitionSchema().fields();
     for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
-    out.close(']').close('}');
+    out.close(']');
+    if (joins != null && GroupedFiles.of(leaf) != null) groups(leaf, GroupedFiles.of(leaf));
+    out.close('}');
+  }
+
+  /** The column groups that hold what the query needs of a table. */
+  private void groups(LogicalRelation leaf, GroupedFiles files) {
+    ArrayList names = new ArrayList();
+    for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
+      Attribute column = (Attribute) it.next();
+      if (needed.contains(Long.valueOf(column.exprId().id()))) names.add(column.name());
+    }
+    out.key("column_groups").open('[');
+    java.util.BitSet cover = files.cover(names);
+    for (int g = cover.nextSetBit(0); g >= 0; g = cover.nextSetBit(g + 1)) out.number(g);
+    out.close(']');
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
-    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof SkippingParquet)) {
+    if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof SkippingParquet)
+        && !(relation.fileFormat() instanceof GroupedFiles.Format)) {
       return "it is read by " + relation.fileFormat().getClass().getSimpleName() + ", which may read more than its files";
     }
     if (leaf.isStreaming()) return "it is a stream";
+    FileIndex files = PrunedFiles.unwrap(relation.location());
+    if (GroupedFiles.of(leaf) == null && files instanceof SnapshotFiles && ((SnapshotFiles) files).group >= 0) {
+      return "it is a column group, of which rows were put together before";
+    }
     if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
       return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }

@@ -58,11 +58,18 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   public TreeNode apply(TreeNode tree) {
     LogicalPlan plan = (LogicalPlan) tree;
+    // Subqueries come by on their own first; the outermost call sees them again, with all that surrounds them.
+    if (!enabled || plan instanceof Subquery) return plan;
+    java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
+    if (previous != null && previous.get() == plan) return plan;
+    LogicalPlan result = reconstruct(prune(plan));
+    if (result != plan) last.set(new java.lang.ref.WeakReference(result));
+    return result;
+  }
+
+  private LogicalPlan prune(LogicalPlan plan) {
     try {
-      // Subqueries come by on their own first; the outermost call sees them again, with all that surrounds them.
-      if (!enabled || plan instanceof Subquery || plan.isStreaming()) return plan;
-      java.lang.ref.WeakReference previous = (java.lang.ref.WeakReference) last.get();
-      if (previous != null && previous.get() == plan) return plan;
+      if (plan.isStreaming()) return plan;
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
       PlanWriter writer = new PlanWriter(plan, true, true, true);
       if (writer.candidates == 0) return plan;
@@ -84,6 +91,19 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     } catch (Throwable cause) {
       problem = cause.toString();
       LOG.warn("sidestep left a query as it was because its rule failed", cause);
+      return plan;
+    }
+  }
+
+  /** The plan with tables in column groups put together, whether or not anything of them is skipped. */
+  private LogicalPlan reconstruct(LogicalPlan plan) {
+    try {
+      LogicalPlan result = new Reconstruction(plan.conf()).of(plan);
+      if (result.outputSet().equals(plan.outputSet())) return result;
+      throw new IllegalStateException("it would give " + result.output() + " in place of " + plan.output());
+    } catch (Throwable cause) {
+      problem = cause.toString();
+      LOG.warn("sidestep could not put together the column groups of a table; the query will fail", cause);
       return plan;
     }
   }
@@ -157,7 +177,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return reply.toString();
   }
 
-  private static void collectLeaves(LogicalPlan plan, Map leaves) {
+  private static void collectLeaves(LogicalPlan put, Map leaves) {
+    LogicalPlan plan = Reconstruction.original(put);
     if (PlanWriter.isFileRelation(plan)) {
       LogicalRelation leaf = (LogicalRelation) plan;
       String ids = PlanWriter.outputIds(leaf);

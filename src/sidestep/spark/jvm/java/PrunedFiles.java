@@ -57,7 +57,13 @@ public final class PrunedFiles implements FileIndex {
 
   /** The index that Spark or a snapshot made, whether or not sidestep has decorated it. */
   static FileIndex unwrap(FileIndex index) {
-    return index instanceof PrunedFiles ? ((PrunedFiles) index).base : index;
+    FileIndex base = index instanceof PrunedFiles ? ((PrunedFiles) index).base : index;
+    return base instanceof GroupedFiles ? ((GroupedFiles) base).files : base;
+  }
+
+  /** The same of one column group of the table. */
+  PrunedFiles of(SnapshotFiles group) {
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null);
   }
 
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.*;
  * Puts the answers to a plan into it: relations over fewer files, and selectors over those whose files are chosen when
  * the query runs. What is not answered stays the very object that it was.
  */
-final class Replacement {
+final class Replacement extends PlanRewriter {
   private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
   /** How the column that numbers files is told from a table's own. */
   private static final String PART = "sidestep.part";
@@ -27,8 +27,6 @@ final class Replacement {
   private final java.util.function.Function python;
   private final double seconds;
   private final RuntimeKeys keys;
-  /** Plans of subqueries and what became of them: one that stands at two places stays one. */
-  private final IdentityHashMap done = new IdentityHashMap();
   /** Of type List of Choosing, by the output ids of the relation. */
   private final Map choosing = new java.util.HashMap();
   /** Of type Numbered, by the files of the relation. */
@@ -56,33 +54,11 @@ final class Replacement {
   }
 
   LogicalPlan of(LogicalPlan plan) {
+    // What is put together of column groups was decided about in an earlier round.
+    if (Reconstruction.original(plan) != plan) return plan;
     if (PlanWriter.isFileRelation(plan)) return relation((LogicalRelation) plan);
-    List children = Scala.list(plan.children());
-    Object[] below = new Object[children.size()];
-    boolean same = true;
-    for (int i = 0; i < below.length; i++) {
-      below[i] = of((LogicalPlan) children.get(i));
-      same &= below[i] == children.get(i);
-    }
-    LogicalPlan result = same ? plan : (LogicalPlan) plan.withNewChildren(Scala.seq(below));
-    if (!Scala.list(result.subqueries()).isEmpty()) result = (LogicalPlan) result.transformExpressionsUp(inSubqueries());
+    LogicalPlan result = below(plan);
     return plan instanceof Join ? withSelectors((Join) plan, (Join) result) : result;
-  }
-
-  private scala.PartialFunction inSubqueries() {
-    return new scala.runtime.AbstractPartialFunction() {
-      public boolean isDefinedAt(Object e) {
-        return e instanceof PlanExpression && ((PlanExpression) e).plan() instanceof LogicalPlan;
-      }
-
-      public Object applyOrElse(Object e, scala.Function1 otherwise) {
-        if (!isDefinedAt(e)) return otherwise.apply(e);
-        LogicalPlan before = (LogicalPlan) ((PlanExpression) e).plan();
-        if (!done.containsKey(before)) done.put(before, of(before));
-        LogicalPlan after = (LogicalPlan) done.get(before);
-        return after == before ? e : ((PlanExpression) e).withNewPlan(after);
-      }
-    };
   }
 
   // ---- relations

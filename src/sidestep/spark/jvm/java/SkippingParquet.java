@@ -27,8 +27,8 @@ public final class SkippingParquet extends ParquetFileFormat {
   /** The column of block ids; null if there is none to be asked for. */
   private final transient String blocks;
   /** An induced predicate and its column; null if there is none. */
-  private final transient Filter bound;
-  private final transient String boundColumn;
+  final transient Filter bound;
+  final transient String boundColumn;
   /** Whether more is known when the query runs. */
   private final transient boolean late;
 

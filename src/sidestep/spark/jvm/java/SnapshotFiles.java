@@ -15,15 +15,20 @@ import org.apache.spark.sql.types.StructType;
 /** A fixed list of files with their partition values: what a Delta log says a version of a table consists of. */
 public final class SnapshotFiles implements FileIndex {
   private final String identity;
+  /** The folder of the table that the files are of. */
   private final Path root;
+  /** The column group that they are of, or -1. */
+  final int group;
   private final StructType partitionSchema;
   /** Of type PartitionDirectory. */
   private final List directories;
   private final long size;
 
-  SnapshotFiles(String identity, Path root, StructType partitionSchema, List directories, long size) {
+  SnapshotFiles(
+      String identity, Path root, int group, StructType partitionSchema, List directories, long size) {
     this.identity = identity;
     this.root = root;
+    this.group = group;
     this.partitionSchema = partitionSchema;
     this.directories = directories;
     this.size = size;
@@ -39,9 +44,7 @@ public final class SnapshotFiles implements FileIndex {
       size += files.sizes[f];
       List key = new ArrayList(values.subList(f * width, (f + 1) * width));
       if (!groups.containsKey(key)) groups.put(key, new ArrayList());
-      String name = files.paths[f];
-      Path path = name.startsWith("/") || name.contains(":/") ? new Path(name)
-          : new Path(root, new Path(null, null, name));
+      Path path = path(root, files.paths[f]);
       ((List) groups.get(key)).add(new FileStatus(files.sizes[f], false, 0, 0, files.times[f], path));
     }
     ArrayList directories = new ArrayList();
@@ -54,7 +57,26 @@ public final class SnapshotFiles implements FileIndex {
       directories.add(PartitionDirectory$.MODULE$.apply(new GenericInternalRow(row),
           (FileStatus[]) ((List) groups.get(key)).toArray(new FileStatus[0])));
     }
-    return new SnapshotFiles(identity, root, partitionSchema, directories, size);
+    return new SnapshotFiles(identity, root, -1, partitionSchema, directories, size);
+  }
+
+  /** Files of a table in column groups: those of one group, or all of them if it is -1. groups: of each file. */
+  static SnapshotFiles ofGroup(String identity, Path root, Path inner, Wire.Files files, int[] groups, int group) {
+    ArrayList chosen = new ArrayList();
+    long size = 0;
+    for (int f = 0; f < files.paths.length; f++) {
+      if (group >= 0 && groups[f] != group) continue;
+      size += files.sizes[f];
+      chosen.add(new FileStatus(files.sizes[f], false, 0, 0, files.times[f], path(inner, files.paths[f])));
+    }
+    ArrayList directories = new ArrayList();
+    directories.add(PartitionDirectory$.MODULE$.apply(new GenericInternalRow(new Object[0]),
+        (FileStatus[]) chosen.toArray(new FileStatus[0])));
+    return new SnapshotFiles(identity, root, group, new StructType(), directories, size);
+  }
+
+  private static Path path(Path root, String name) {
+    return name.startsWith("/") || name.contains(":/") ? new Path(name) : new Path(root, new Path(null, null, name));
   }
 
   private static Object partitionValue(String text, DataType type, String zone) {

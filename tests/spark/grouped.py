@@ -1,0 +1,147 @@
+"""Tables in column groups, made by hand: what queries make of them must not depend on how they came about."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import Schema
+from deltalake.transaction import AddAction, create_table_with_add_actions
+
+from sidestep.predicate.types import parse_type
+from sidestep.store import DataFile, block_summaries, locate
+from sidestep.store.block_column import BLOCK, with_block_column
+from sidestep.store.index.index_file import index_folder
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
+from sidestep.store.upkeep.compact import append_blocks
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns that lie together, and how their rows are arranged."""
+
+    columns: Sequence[str]
+    order: str | None = None
+    """The column that the rows of a unit are sorted by; None: as they come."""
+    known: Sequence[str] = ()
+    """Columns of other groups that its blocks have zone maps of."""
+    rows: int = 10
+    """Rows of a block."""
+
+
+def write_groups(
+    root: Path,
+    table: pa.Table,
+    groups: Sequence[Group],
+    *,
+    units: int = 4,
+    buckets: int = 3,
+    schema: str | None = None,
+) -> tuple[str, list[Path]]:
+    """A table in column groups with these rows; its path, and the files of its groups. The schema is in Spark's JSON.
+
+    Rows are dealt to units in turn: no unit is smaller than another by more than one row.
+    """
+    inner = root / "_sidestep" / "groups"
+    inner.mkdir(parents=True)
+    schema = schema or Schema.from_arrow(table.schema).to_json()
+    types = {each["name"]: parse_type(each["type"]) for each in json.loads(schema)["fields"] if _is_plain(each)}
+    numbered = table.append_column(UNIT, pa.array(np.arange(len(table)) % units, pa.int32()))
+    numbered = numbered.append_column(ROW_ID, pa.array(1000 + np.arange(len(table))[::-1].copy(), pa.int64()))
+    block_ids = itertools.count(1)
+    added, entries, paths = [], [], []
+    for number, group in enumerate(groups):
+        for unit in range(units):
+            rows = numbered.filter(pa.compute.equal(numbered[UNIT], unit))
+            if not len(rows):
+                continue
+            if group.order is not None:
+                rows = rows.sort_by(group.order)
+            rows = rows.append_column(BLOCK, pa.array(_ids(len(rows), group.rows, block_ids), pa.int32()))
+            folder = inner / f"{GROUP}={number}"
+            folder.mkdir(exist_ok=True)
+            path = folder / f"part-{unit:05d}_{bucket_of(unit, buckets):05d}.zstd.parquet"
+            _write(path, rows.select([*group.columns, UNIT, ROW_ID, BLOCK]), group.rows)
+            entries.append(_entries(inner, path, rows, group, types, number))
+            status = path.stat()
+            name, modified = f"{GROUP}={number}/{path.name}", status.st_mtime_ns // 1_000_000
+            added.append(AddAction(name, status.st_size, {GROUP: str(number)}, modified, True, "{}"))
+            paths.append(path)
+    fields = json.loads(schema)["fields"] + [
+        {"name": UNIT, "type": "integer", "nullable": True, "metadata": {}},
+        {"name": ROW_ID, "type": "long", "nullable": True, "metadata": {}},
+        {"name": GROUP, "type": "integer", "nullable": True, "metadata": {}},
+    ]
+    stored = with_block_column(json.dumps({"type": "struct", "fields": fields}))
+    create_table_with_add_actions(str(inner), Schema.from_json(stored), added, partition_by=[GROUP])
+    folder_of_index = index_folder(inner_table(locate(str(root))))
+    append_blocks(folder_of_index, entries, types)
+    COLUMN_GROUPS.save(folder_of_index, ColumnGroups(schema, tuple(tuple(each.columns) for each in groups), buckets))
+    return str(root), paths
+
+
+def _is_plain(field: dict[str, object]) -> bool:
+    return isinstance(field["type"], str)
+
+
+def _ids(rows: int, size: int, numbers: itertools.count[int]) -> list[int]:
+    return [number for start in range(0, rows, size) for number in [next(numbers)] * min(size, rows - start)]
+
+
+def _write(path: Path, rows: pa.Table, size: int) -> None:
+    with pq.ParquetWriter(path, rows.schema, compression="zstd") as writer:
+        writer.add_key_value_metadata({"org.apache.spark.version": "4.3.0"})
+        writer.write_table(rows, row_group_size=size)
+
+
+def _entries(
+    inner: Path, path: Path, rows: pa.Table, group: Group, types: Mapping[str, object], number: int
+) -> pa.Table:
+    """The index rows of a file: of its own columns, and of those that others hold and its blocks are known by."""
+    name = f"{GROUP}={number}/{path.name}"
+    own = _summaries(inner, path, name, {each: types[each] for each in group.columns if each in types}, number)
+    if not group.known:
+        return own
+    scratch = path.with_suffix(".known")
+    _write(scratch, rows.select([*group.known, BLOCK]), group.rows)
+    known = _summaries(
+        inner, scratch, f"{GROUP}={number}/{scratch.name}", {each: types[each] for each in group.known}, number
+    )
+    scratch.unlink()
+    for each in known.column_names:
+        if each not in own.column_names:
+            own = own.append_column(known.field(each), known[each])
+    return own
+
+
+def _summaries(inner: Path, path: Path, name: str, columns: Mapping[str, object], number: int) -> pa.Table:
+    status = path.stat()
+    file = DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, ((GROUP, str(number)),))
+    found = block_summaries(locate(str(inner)), file, columns, log_times=True, block=BLOCK)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def bucket_of(unit: int, buckets: int) -> int:
+    """What Spark calls ``pmod(hash(unit), buckets)``.
+
+    >>> [bucket_of(unit, 4) for unit in range(4)]
+    [1, 3, 2, 3]
+    """
+    mask = 0xFFFFFFFF
+
+    def rotated(value: int, by: int) -> int:
+        return ((value << by) | (value >> (32 - by))) & mask
+
+    mixed = rotated(unit * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+    hashed = (rotated(42 ^ mixed, 13) * 5 + 0xE6546B64) & mask
+    hashed ^= 4
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        hashed = (hashed ^ (hashed >> shift)) * factor & mask
+    return (hashed - (1 << 32) if hashed >> 31 else hashed) % buckets
