@@ -216,6 +216,7 @@ def group_state(
         spark_version=spark.version,
         beside=arrow_schema(beside),
         bucketing=Bucketing(UNIT, buckets),
+        counter=ROW_ID,
     )
     return TableState(snapshot, open_index(snapshot.root), schema, plan.spec, plan.checked, target)
 
