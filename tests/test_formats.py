@@ -149,7 +149,8 @@ def read_group_layouts(path: Path, expected: Any, folder: Path) -> Any:
     layouts = GROUP_LAYOUTS.load(locate(folder))
     assert layouts is not None
     told = [json.loads(json.dumps(spec.to_json())) for spec in layouts.layouts]
-    return [{name: value for name, value in one.items() if name != "format"} for one in told]
+    plain = [{name: value for name, value in one.items() if name != "format"} for one in told]
+    return {"layouts": plain, "filtered": list(layouts.filtered)}
 
 
 def read_log(path: Path, expected: Any, folder: Path) -> Any:
@@ -308,7 +309,7 @@ def test_estimates_are_written_as_described(tmp_path: Path) -> None:
 def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path) -> None:
     fields = [{"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("a", "b c")]
     groups = ColumnGroups(json.dumps({"type": "struct", "fields": fields}), (("b c",), ("a",)), 4)
-    layouts = GroupLayouts((SPEC, LayoutSpec()))
+    layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",))
     for sidecar, value, name in ((COLUMN_GROUPS, groups, "groups"), (GROUP_LAYOUTS, layouts, "group-layouts")):
         folder = tmp_path / name
         sidecar.save(locate(folder), value)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import functions
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
@@ -176,7 +178,8 @@ def test_blocks_know_filtered_columns_that_their_group_lacks(loaded):
                     values = [value for value in mine[name].to_pylist() if value is not None]
                     assert zones["nulls"] == len(mine) - len(values)
                     stored = [value.encode() if isinstance(value, str) else value for value in values]
-                    assert (zones["lower"], zones["upper"]) == (min(stored), max(stored))
+                    bounds = (min(stored), max(stored)) if stored else (None, None)
+                    assert (zones["lower"], zones["upper"]) == bounds
                     foreign += name not in held
                 price = known["price"]["nulls:price"][place[id]].as_py()
                 assert (price is None) == ("price" not in held), "of a column that no query filters nothing is said"
@@ -193,7 +196,6 @@ def test_readers_without_sidestep_are_told(spark, loaded):
     "job",
     [
         lambda spark, path: sidestep.index(spark, path),
-        lambda spark, path: sidestep.append(spark, path, path),
         lambda spark, path: sidestep.delete(spark, path, "day = 1"),
         lambda spark, path: sidestep.update(spark, path, {"day": "1"}, "day = 2"),
         lambda spark, path: sidestep.optimize(spark, path),
@@ -201,7 +203,7 @@ def test_readers_without_sidestep_are_told(spark, loaded):
         lambda spark, path: sidestep.load(spark, path, f"{path}-2", log=CONFLICT, name="sales"),
         lambda spark, path: sidestep.advise(spark, CONFLICT, path, name="sales"),
     ],
-    ids=["index", "append", "delete", "update", "optimize", "status", "load", "advise"],
+    ids=["index", "delete", "update", "optimize", "status", "load", "advise"],
 )
 def test_what_does_not_work_on_column_groups_says_so(spark, loaded, job):
     with pytest.raises(UnsupportedTable, match="is in column groups"):
@@ -287,3 +289,30 @@ def test_a_partitioned_delta_table_becomes_column_groups(spark, tmp_path):
     assert len(report.groups) > 1
     order = [("id", "ascending")]
     assert joined(tmp_path / "out").select(table.column_names).sort_by(order).to_pylist() == table.to_pylist()
+
+
+def test_rows_come_to_all_groups_at_once(spark, loaded, tmp_path):
+    source, path, _ = loaded
+    copied = tmp_path / "copy"
+    shutil.copytree(path, copied)
+    more, others = sales(700, seed=1), sales(40, seed=2)
+    extra = write(tmp_path / "more", more.drop_columns(["note"]), files=2)
+    before, blocks = joined(copied), set(open_index(str(inner(copied))).block_ids.tolist())
+    report = sidestep.append(spark, copied, extra)
+    assert (report.rows, report.version) == (700, 1)
+    frame = spark.createDataFrame(others.to_pylist(), spark.read.parquet(source).schema).orderBy(functions.rand())
+    assert sidestep.append(spark, copied, frame).version == 2
+    together = joined(copied)
+    assert together.slice(0, ROWS).equals(before), "rows keep their ids"
+    expected = [row | {"note": None} for row in more.to_pylist()]
+    assert together.slice(ROWS, 700).to_pylist() == expected
+    order = [("id", "ascending")]
+    assert together.slice(ROWS + 700).sort_by(order).to_pylist() == others.to_pylist()
+    index = open_index(str(inner(copied)))
+    ids = index.block_ids.tolist()
+    assert len(ids) == len(set(ids)) > len(blocks)
+    nulls = (index.stored_arrays("day", index.columns["day"]) or {})["nulls:day"]
+    assert nulls.null_count == 0, "new blocks know what the old ones do, of whichever group they are"
+    assert not list((inner(copied) / "_sidestep").glob("_staged*"))
+    with pytest.raises(SidestepError, match="no column other"):
+        sidestep.append(spark, copied, frame.withColumn("other", functions.lit(1)))

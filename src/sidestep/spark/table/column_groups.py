@@ -6,16 +6,19 @@ row together are row ids and units, which depend on nothing but where the row is
 end, rows are counted for every group and unit, and if anything differs nothing is committed.
 
 Blocks of every group know what their rows hold in all columns that queries filter, whether the group has them or not.
+Rows that come later are laid out like the others, in units of their own.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
+from pyarrow.fs import FileType
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
@@ -24,13 +27,22 @@ from sidestep.advisor.layouts.column_groups import ChosenGroups
 from sidestep.errors import Conflict, SidestepError, UnsupportedTable
 from sidestep.layout.placement import GREATEST_ID
 from sidestep.spark.advise.source import Source, data_columns
-from sidestep.spark.organize.featurize import CheckedFeatures, check_features
+from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import Organized, organize
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Watch
+from sidestep.spark.relation import read_every_row
 from sidestep.spark.table.chosen import spec_of
-from sidestep.spark.table.state import TableState, check_rows, commit_version, delete_files
+from sidestep.spark.table.state import (
+    TableState,
+    added_synopses,
+    check_rows,
+    commit_version,
+    committed,
+    delete_files,
+    stored_features,
+)
 from sidestep.store import Location, Snapshot, append_blocks, read_snapshot
 from sidestep.store.block_column import BLOCK, block_name, with_block_column
 from sidestep.store.commit.log_entry import begin_log, has_version
@@ -50,6 +62,9 @@ from sidestep.store.sidecars.column_groups import (
 )
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
 from sidestep.store.sidecars.layout import LayoutSpec, save_features
+from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.upkeep.compact import compact
+from sidestep.store.upkeep.group_ids import ids_of
 from sidestep.synopsis.build import BuildPlan
 
 MOST_BUCKETS = 512
@@ -126,7 +141,26 @@ def plan_groups(spark: SparkSession, source: Source, chosen: ChosenGroups, spec:
     return plans
 
 
-def write_groups(
+@dataclass(frozen=True)
+class GroupsTarget:
+    """A table in column groups that rows come to."""
+
+    snapshot: Snapshot
+    """The inner table; without a version if it is about to be created."""
+    schema: StructType
+    """The columns as users see them."""
+    plans: tuple[GroupPlan, ...]
+    filtered: tuple[str, ...]
+    making: BuildPlan
+    unit_rows: int
+    buckets: int
+    units: tuple[int, ...] = ()
+    """Those that the table has."""
+    next_id: int = 0
+    """The first row id that no row has."""
+
+
+def new_groups(
     spark: SparkSession,
     source: Source,
     files: NumberedFiles,
@@ -134,47 +168,126 @@ def write_groups(
     plans: Sequence[GroupPlan],
     filtered: Sequence[str],
     making: BuildPlan,
-    *,
-    widths: Mapping[str, float],
     unit_rows: int,
-    operation: str,
-    rates: Mapping[str, float] | None,
-    watch: Watch,
-) -> tuple[list[LoadedGroup], int]:
-    """Write the groups of a new table and commit them all at once; what became of each, and the version."""
-    count = max(1, -(-files.end // unit_rows))
-    buckets = min(MOST_BUCKETS, max(count, spark.sparkContext.defaultParallelism))
-    rows = files.with_ids(unit_rows, balanced_units(count, buckets))
-    groups = ColumnGroups(source.schema.json(), tuple(plan.columns for plan in plans), buckets)
+) -> GroupsTarget:
+    """A table in column groups that is about to be created."""
     snapshot = Snapshot(inner_table(target), "delta", None, (), (GROUP,), inner_schema(source.schema))
-    begin_log(snapshot.root)
+    buckets = min(MOST_BUCKETS, max(_units(files, unit_rows), spark.sparkContext.defaultParallelism))
+    return GroupsTarget(snapshot, source.schema, tuple(plans), tuple(filtered), making, unit_rows, buckets)
+
+
+def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
+    """The newest version of a table in column groups, with all that is needed to add rows to it."""
+    inner = inner_table(root)
+    snapshot, index = read_delta(inner), open_index(inner)
+    groups, stored = COLUMN_GROUPS.load(index.folder), GROUP_LAYOUTS.load(index.folder)
+    if groups is None or stored is None or len(groups.groups) != len(stored.layouts):
+        raise SidestepError(f"{inner.uri} is damaged: nothing there says which columns lie in which group, and how.")
+    schema = StructType.fromJson(json.loads(groups.schema))
+    plans = []
+    for columns, spec in zip(groups.groups, stored.layouts, strict=True):
+        features = stored_features(index.folder, spec.features)
+        checked = no_features(root.name) if features is None else check_features(spark, features, schema)
+        plans.append(GroupPlan(columns, checked, spec, ""))
+    ids = ids_of(inner, snapshot.files)
+    return GroupsTarget(
+        snapshot,
+        schema,
+        tuple(plans),
+        tuple(name for name in stored.filtered if name in schema.names),
+        added_synopses(index, data_columns(schema, ()), None),
+        stored.layouts[0].unit_rows,
+        groups.buckets,
+        ids.units,
+        ids.greatest + 1,
+    )
+
+
+def write_groups(
+    spark: SparkSession,
+    files: NumberedFiles,
+    source: Snapshot,
+    target: GroupsTarget,
+    *,
+    widths: Mapping[str, float] | None = None,
+    operation: str,
+    rates: Mapping[str, float] | None = None,
+    watch: Watch,
+) -> tuple[list[LoadedGroup], TableState, int]:
+    """Write rows to the groups of a table and commit them all at once; what became of each group, and the version.
+
+    The rows are in new units with new ids. Two writers could choose the same, so the commit depends on the version that
+    was read.
+    """
+    fresh = balanced_units(_units(files, target.unit_rows), target.buckets, target.units)
+    rows = files.with_ids(target.unit_rows, fresh, target.next_id)
+    created = target.snapshot.version is None
+    if created:
+        begin_log(target.snapshot.root)
     made: list[LoadedGroup] = []
-    states: list[TableState] = []
+    states = [group_state(spark, target, plan) for plan in target.plans]
+    first = states[0].reserve()
     try:
-        for number, plan in enumerate(plans):
-            states.append(group_state(spark, snapshot, source.schema, plan, filtered, making, buckets))
-            watch.tell(f"group {number + 1} of {len(plans)}")
+        for number, (plan, state) in enumerate(zip(target.plans, states, strict=True)):
+            watch.tell(f"group {number + 1} of {len(states)}")
             organized = organize(
                 rows.withColumn(GROUP, f.lit(number)),
                 plan.checked,
                 plan.spec,
-                states[-1].target,
-                first_block=_next_block([file for one in made for file in one.organized.files]),
-                source_bytes=_share(source, plan.columns, widths),
+                state.target,
+                first_block=first,
+                source_bytes=_share(source, plan.columns, target.schema.names, widths or {}),
                 watch=watch,
             )
             made.append(LoadedGroup(plan, organized))
+            first = _next_block(organized.files, first)
         with watch.stage("index"):
             check_groups(source, states, made)
-            entries = _save(states[0], groups, made, making, rates)
-            write_marker(target)
+            if created:
+                _save_sidecars(states[0], target)
+            entries = _append_entries(states[0], made, target.making, rates)
     except (SidestepError, OSError):
         for loaded in made:
             delete_files(states[0], loaded.organized.files)
         raise
     written = [file for loaded in made for file in loaded.organized.files]
     with watch.stage("commit"):
-        return made, commit_version(states[0], written, (), entries, operation, True)
+        version = commit_version(states[0], written, (), entries, operation, True, depends=not created)
+        with committed(states[0], version, "its index could not be tidied up"):
+            compact(states[0].index.refreshed(), replace(target.snapshot, whole=False))
+    return made, states[0], version
+
+
+def append_to_groups(
+    spark: SparkSession, root: Location, rows: DataFrame, source: Snapshot | None, watch: Watch
+) -> tuple[TableState, int, list[WrittenFile]]:
+    """Add rows to a table in column groups, in new units that are laid out as the others are.
+
+    Without a ``source``, because rows do not come from files as they are, they are put into files first: each group
+    reads them anew, and has to read the same.
+    """
+    target = open_groups(spark, root)
+    if source is None:
+        place = inner_table(root).child(FOLDER).child(f"_staged-{uuid.uuid4().hex}")
+        try:
+            with watch.stage("stage"):
+                rows.write.parquet(place.uri)
+            staged, snapshot = read_every_row(spark, place.uri)
+            return append_to_groups(spark, root, staged, snapshot, watch)
+        finally:
+            if place.filesystem.get_file_info(place.path).type != FileType.NotFound:
+                place.filesystem.delete_dir(place.path)
+    with watch.stage("count"):
+        files = NumberedFiles(rows)
+    if not files.total:
+        assert target.snapshot.version is not None
+        return group_state(spark, target, target.plans[0]), target.snapshot.version, []
+    made, state, version = write_groups(spark, files, source, target, operation="WRITE", watch=watch)
+    return state, version, [file for loaded in made for file in loaded.organized.files]
+
+
+def _units(files: NumberedFiles, unit_rows: int) -> int:
+    return max(1, -(-files.end // unit_rows))
 
 
 def inner_schema(schema: StructType) -> str:
@@ -188,20 +301,13 @@ def inner_schema(schema: StructType) -> str:
     return with_block_column(StructType([*fields, *joined]).json())
 
 
-def group_state(
-    spark: SparkSession,
-    snapshot: Snapshot,
-    schema: StructType,
-    plan: GroupPlan,
-    filtered: Sequence[str],
-    making: BuildPlan,
-    buckets: int,
-) -> TableState:
+def group_state(spark: SparkSession, table: GroupsTarget, plan: GroupPlan) -> TableState:
     """The inner table as the files of one group are written to it."""
+    snapshot = table.snapshot
     assert snapshot.schema is not None
     stored = StructType.fromJson(json.loads(snapshot.schema))
     held = StructType([stored[name] for name in (*plan.columns, UNIT, ROW_ID)])
-    beside = StructType([stored[name] for name in filtered if name not in plan.columns])
+    beside = StructType([stored[name] for name in table.filtered if name not in plan.columns])
     features = plan.checked.features
     target = BlockTarget(
         root=snapshot.root.uri,
@@ -211,34 +317,35 @@ def group_state(
         features=len(features),
         features_id=features.id if len(features) else None,
         partition_columns=(GROUP,),
-        making=making,
+        making=table.making,
         block=block_name(snapshot.schema) or BLOCK,
         spark_version=spark.version,
         beside=arrow_schema(beside),
-        bucketing=Bucketing(UNIT, buckets),
+        bucketing=Bucketing(UNIT, table.buckets),
+        counter=ROW_ID,
     )
-    return TableState(snapshot, open_index(snapshot.root), schema, plan.spec, plan.checked, target)
+    return TableState(snapshot, open_index(snapshot.root), table.schema, plan.spec, plan.checked, target)
 
 
-def _share(source: Source, columns: Sequence[str], widths: Mapping[str, float]) -> int:
+def _share(source: Snapshot, columns: Sequence[str], all_columns: Sequence[str], widths: Mapping[str, float]) -> int:
     """About how many bytes of the source are of some columns."""
-    total = sum(widths.values())
-    return round(source.snapshot.bytes * sum(widths.get(name, 0.0) for name in columns) / total) if total else 0
+    total = sum(widths.get(name, 1.0) for name in all_columns)
+    return round(source.bytes * sum(widths.get(name, 1.0) for name in columns) / total) if total else 0
 
 
-def _next_block(written: Sequence[WrittenFile]) -> int:
+def _next_block(written: Sequence[WrittenFile], first: int) -> int:
     """The first block id after those of some files: ids are unique over all groups."""
-    last = max((id for file in written for id in file.index["block"].to_pylist() if id is not None), default=-1)
+    last = max((id for file in written for id in file.index["block"].to_pylist() if id is not None), default=first - 1)
     if last >= GREATEST_ID:
         raise SidestepError(f"The table would need block ids above {GREATEST_ID:,}: choose a larger min_size.")
     return last + 1
 
 
-def check_groups(source: Source, states: Sequence[TableState], made: Sequence[LoadedGroup]) -> None:
+def check_groups(source: Snapshot, states: Sequence[TableState], made: Sequence[LoadedGroup]) -> None:
     """Raise an error unless every group has all rows of the source, in the same units, and the source is as it was."""
     units = []
     for state, loaded in zip(states, made, strict=True):
-        check_rows(state, source.snapshot, loaded.organized.files)
+        check_rows(state, source, loaded.organized.files)
         rows: Counter[int] = Counter()
         for file in loaded.organized.files:
             bounds = zip(file.index[f"lower:{UNIT}"].to_pylist(), file.index["rows"].to_pylist(), strict=True)
@@ -246,28 +353,29 @@ def check_groups(source: Source, states: Sequence[TableState], made: Sequence[Lo
                 rows[unit] += count
         units.append(rows)
     if any(rows != units[0] for rows in units):
-        raise Conflict(f"The column groups of {source.path} have different rows: it was changed. Try again.")
-    if source.snapshot.format == "parquet" and read_snapshot(source.path).files != source.snapshot.files:
-        raise Conflict(f"{source.path} was changed while it was read once for each column group. Try again.")
+        raise Conflict(f"The column groups of {source.root.uri} have different rows: it was changed. Try again.")
+    if source.format == "parquet" and read_snapshot(source.root).files != source.files:
+        raise Conflict(f"{source.root.uri} was changed while it was read once for each column group. Try again.")
 
 
-def _save(
-    state: TableState,
-    groups: ColumnGroups,
-    made: Sequence[LoadedGroup],
-    making: BuildPlan,
-    rates: Mapping[str, float] | None,
-) -> tuple[Location, ...]:
-    """All that belongs to the files but themselves; where the entries of the index are."""
+def _save_sidecars(state: TableState, table: GroupsTarget) -> None:
+    """Note what the table's groups are, for all who read it and add to it."""
     folder = state.index.folder
-    for loaded in made:
-        if len(loaded.plan.checked.features):
-            save_features(folder, loaded.plan.checked.features)
-    COLUMN_GROUPS.save(folder, groups)
-    GROUP_LAYOUTS.save(folder, GroupLayouts(tuple(loaded.plan.spec for loaded in made)))
+    for plan in table.plans:
+        if len(plan.checked.features):
+            save_features(folder, plan.checked.features)
+    columns = tuple(plan.columns for plan in table.plans)
+    COLUMN_GROUPS.save(folder, ColumnGroups(table.schema.json(), columns, table.buckets))
+    GROUP_LAYOUTS.save(folder, GroupLayouts(tuple(plan.spec for plan in table.plans), table.filtered))
+    write_marker(state.root.parent.parent)
+
+
+def _append_entries(
+    state: TableState, made: Sequence[LoadedGroup], making: BuildPlan, rates: Mapping[str, float] | None
+) -> tuple[Location, ...]:
     schema = StructType.fromJson(json.loads(state.snapshot.schema or "{}"))
     blocks = [file.index for loaded in made for file in loaded.organized.files]
-    return append_blocks(folder, blocks, data_columns(schema, (GROUP,)), making, rates)
+    return append_blocks(state.index.folder, blocks, data_columns(schema, (GROUP,)), making, rates) if blocks else ()
 
 
 def write_marker(root: Location) -> None:

@@ -29,6 +29,7 @@ from sidestep.spark.table.column_groups import (
     check_free,
     check_group_names,
     default_unit_rows,
+    new_groups,
     plan_groups,
     write_groups,
 )
@@ -245,16 +246,13 @@ def _load_groups(
         few_valued = chosen.groups[0].layout.few_valued
         recipes = with_value_sets(choice.recipes, few_valued, named)
     making = rebuilt_synopses(source.snapshot, before, types, spec.min_size, recipes, popular_sets(usage, source.types))
-    made, version = write_groups(
+    target = new_groups(spark, source, files, request.target, plans, chosen.filtered, making, unit_rows)
+    made, _, version = write_groups(
         spark,
-        source,
         files,
-        request.target,
-        plans,
-        chosen.filtered,
-        making,
+        source.snapshot,
+        target,
         widths=widths,
-        unit_rows=unit_rows,
         operation=CREATION,
         rates=choice.bounds,
         watch=watch,

@@ -132,7 +132,7 @@ def open_table(
     check_names(root, schema.names)
     spec = spec or load_layout(index.folder) or LayoutSpec()
     if checked is None:
-        features = _stored_features(index.folder, spec.features) if features is None else features
+        features = stored_features(index.folder, spec.features) if features is None else features
         checked = no_features(root.name) if features is None else check_features(spark, features, schema)
     columns = data_columns(schema, snapshot.partition_columns)
     making = added_synopses(index, columns, synopses)
@@ -166,7 +166,8 @@ def table_state(
     return TableState(snapshot, index, schema, spec, checked, target)
 
 
-def _stored_features(folder: Location, id: str | None) -> FeatureSet | None:
+def stored_features(folder: Location, id: str | None) -> FeatureSet | None:
+    """The feature set that a layout names; None, with a warning, if it cannot be used."""
     if id is None:
         return None
     try:

@@ -77,6 +77,8 @@ class BlockTarget:
     """Columns that rows come with and files do not hold: blocks get zone maps and other synopses of them."""
     bucketing: Bucketing | None = None
     """Where each file is to hold one unit, and to have the number of its bucket in its name."""
+    counter: str | None = None
+    """A column that counts rows as they came, by which blocks may be sorted to be small."""
 
     @property
     def held(self) -> dict[str, DataType]:
@@ -305,7 +307,7 @@ class _OpenFile:
         key = (self.target.root, f"{self.schema}\n{self.target.block}", self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
-            _chosen[key] = choose_encodings(sample, self.target.block)
+            _chosen[key] = choose_encodings(sample, self.target.block, self.target.counter)
         return _chosen[key]
 
     @property
