@@ -14,12 +14,19 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
+from sidestep.layout import pack, to_bytes
+from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import parse_type
-from sidestep.store import DataFile, block_summaries, locate
+from sidestep.store import DataFile, block_summaries, locate, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
+from sidestep.store.sidecars.layout import FEATURES
 from sidestep.store.upkeep.compact import append_blocks
+from sidestep.workload import FeatureSet
+
+NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+"""What SQL calls types that have another name in the JSON of a schema."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class Group:
     """Columns of other groups that its blocks have zone maps of."""
     rows: int = 10
     """Rows of a block."""
+    features: FeatureSet | None = None
+    """Its local features: its blocks have union vectors of them."""
 
 
 def write_groups(
@@ -51,7 +60,10 @@ def write_groups(
     inner = root / "_sidestep" / "groups"
     inner.mkdir(parents=True)
     schema = schema or Schema.from_arrow(table.schema).to_json()
-    types = {each["name"]: parse_type(each["type"]) for each in json.loads(schema)["fields"] if _is_plain(each)}
+    fields = json.loads(schema)["fields"]
+    types = {
+        each["name"]: parse_type(NAMES.get(each["type"], each["type"])) for each in fields if type(each["type"]) is str
+    }
     numbered = table.append_column(UNIT, pa.array(np.arange(len(table)) % units, pa.int32()))
     numbered = numbered.append_column(ROW_ID, pa.array(1000 + np.arange(len(table))[::-1].copy(), pa.int64()))
     block_ids = itertools.count(1)
@@ -73,7 +85,7 @@ def write_groups(
             name, modified = f"{GROUP}={number}/{path.name}", status.st_mtime_ns // 1_000_000
             added.append(AddAction(name, status.st_size, {GROUP: str(number)}, modified, True, "{}"))
             paths.append(path)
-    fields = json.loads(schema)["fields"] + [
+    fields += [
         {"name": UNIT, "type": "integer", "nullable": True, "metadata": {}},
         {"name": ROW_ID, "type": "long", "nullable": True, "metadata": {}},
         {"name": GROUP, "type": "integer", "nullable": True, "metadata": {}},
@@ -82,12 +94,10 @@ def write_groups(
     create_table_with_add_actions(str(inner), Schema.from_json(stored), added, partition_by=[GROUP])
     folder_of_index = index_folder(inner_table(locate(str(root))))
     append_blocks(folder_of_index, entries, types)
+    for features in {group.features for group in groups} - {None}:
+        FEATURES.save(folder_of_index, features)
     COLUMN_GROUPS.save(folder_of_index, ColumnGroups(schema, tuple(tuple(each.columns) for each in groups), buckets))
     return str(root), paths
-
-
-def _is_plain(field: dict[str, object]) -> bool:
-    return isinstance(field["type"], str)
 
 
 def _ids(rows: int, size: int, numbers: itertools.count[int]) -> list[int]:
@@ -106,6 +116,8 @@ def _entries(
     """The index rows of a file: of its own columns, and of those that others hold and its blocks are known by."""
     name = f"{GROUP}={number}/{path.name}"
     own = _summaries(inner, path, name, {each: types[each] for each in group.columns if each in types}, number)
+    if group.features is not None:
+        own = with_layout(own, _unions(rows, group, group.features), group.features.id, None)
     if not group.known:
         return own
     scratch = path.with_suffix(".known")
@@ -118,6 +130,15 @@ def _entries(
         if each not in own.column_names:
             own = own.append_column(known.field(each), known[each])
     return own
+
+
+def _unions(rows: pa.Table, group: Group, features: FeatureSet) -> list[bytes]:
+    """For each block, which features some row of it satisfies."""
+    blocks = [rows.slice(start, group.rows).to_pylist() for start in range(0, len(rows), group.rows)]
+    bits = [
+        [any(evaluate(feature.predicate, row) for row in block) for feature in features.features] for block in blocks
+    ]
+    return to_bytes(pack(np.array(bits, dtype=np.bool_)), len(features))
 
 
 def _summaries(inner: Path, path: Path, name: str, columns: Mapping[str, object], number: int) -> pa.Table:

@@ -9,6 +9,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
@@ -16,7 +17,7 @@ import sidestep
 from sidestep.errors import SidestepError
 from sidestep.spark.jvm.bridge import Bridge
 from tests.spark.grouped import Group, write_groups
-from tests.spark.tables import rows_of, settings, switched_off
+from tests.spark.tables import rows_of, settings, switched_off, write_file
 
 ROWS = 120
 GROUPS = (
@@ -68,7 +69,6 @@ def of(name: str, query: str) -> str:
 
 def executed(df) -> str:
     """The plan that Spark ran, without what it had first thought of."""
-    df.collect()
     return str(df._jdf.queryExecution().executedPlan().toString()).split("== Initial Plan ==")[0]
 
 
@@ -76,7 +76,8 @@ def test_it_looks_like_any_table(spark, enabled, tables):
     df = sidestep.read(spark, tables)
     assert df.columns == ["id", "a", "b", "c", "d", "e", "s"]
     assert rows_of(df) == rows_of(spark.table("plain"))
-    assert "_metadata" not in str(df._jdf.queryExecution().analyzed().metadataOutput())
+    with pytest.raises(AnalysisException, match="file_path"):
+        df.select("_metadata.file_path")
 
 
 def test_without_sidestep_it_says_what_to_do(spark, tables):
@@ -90,13 +91,13 @@ def test_what_one_group_holds_needs_no_join(spark, enabled, tables):
     plan = executed(df)
     assert "Join" not in plan
     assert "_rid" not in plan
-    assert scans(df) == {1: (3, 30)}, "each unit has d = 3 in one of its blocks, or in two"
+    assert scans(df) == {1: (3, 40)}, "each unit has d = 3 in one of its blocks, or in two"
 
 
 def test_rows_are_counted_in_the_smallest_group(spark, enabled, tables):
     df = spark.sql("SELECT count(*) FROM grouped")
     assert df.collect()[0][0] == ROWS
-    assert list(scans(df)) == [0]
+    assert list(scans(df)) == [0], "it holds two columns of numbers"
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
@@ -133,7 +134,7 @@ def test_a_user_who_wants_all_keys_gets_an_exchange(spark, enabled, tables):
 def test_each_group_skips_by_what_its_blocks_know(spark, enabled, tables):
     df = spark.sql("SELECT id, b FROM grouped WHERE a < 2")
     assert rows_of(df) == rows_of(spark.sql("SELECT id, b FROM plain WHERE a < 2"))
-    assert scans(df) == {0: (3, 30), 1: (3, 30)}, "its own zone maps, and those that a group has of another's column"
+    assert scans(df) == {0: (3, 30), 1: (3, 40)}, "its own zone maps, and those that a group has of another's column"
     df = spark.sql("SELECT c FROM grouped WHERE a < 2")
     assert rows_of(df) == rows_of(spark.sql("SELECT c FROM plain WHERE a < 2"))
     assert scans(df) == {0: (3, 30), 2: (3, ROWS)}, "nothing is known of a in the blocks of c"
@@ -146,14 +147,14 @@ def test_each_group_skips_by_what_its_blocks_know(spark, enabled, tables):
 def test_a_condition_that_nothing_meets_reads_nothing(spark, enabled, tables):
     df = spark.sql("SELECT c FROM grouped WHERE a = 77")
     assert df.collect() == []
-    assert scans(df)[0] == (0, 0)
+    assert scans(df) == {0: (0, 0), 2: (3, ROWS)}
 
 
 def test_switched_off_it_is_still_put_together(spark, enabled, tables):
     with switched_off(spark):
         df = spark.sql("SELECT id, b FROM grouped WHERE a < 2")
         assert rows_of(df) == rows_of(spark.sql("SELECT id, b FROM plain WHERE a < 2"))
-        assert scans(df) == {0: (3, ROWS), 1: (3, ROWS)}
+        assert scans(df) == {0: (3, 30), 1: (3, ROWS)}, "Parquet's own filters still pass over blocks of a"
 
 
 def test_an_error_in_python_costs_skipping_alone(spark, tables, monkeypatch):
@@ -169,7 +170,8 @@ def test_an_error_in_python_costs_skipping_alone(spark, tables, monkeypatch):
     [
         ("a > 3 AND 60 / e > 7", "60"),
         ("e <> 0 AND 60 / e > 7", None),
-        ("e <> 0 AND 60 / e > 7 AND a > 3", None),
+        ("e <> 0 AND 60 / e > 7 AND a <=> 3", None),
+        ("e <> 0 AND 60 / e > 7 AND a > 3", "isnotnull(a) comes first"),
         ("e <> 0 AND a > 3 AND 60 / e > 7", "60"),
         ("a > 3 AND b LIKE 'b%1'", None),
     ],
@@ -263,20 +265,41 @@ def test_to_others_the_plan_reads_one_table(spark, enabled, tables):
 
 
 def test_what_was_skipped_may_be_gone(spark, enabled, tmp_path):
-    root, paths = write_groups(tmp_path / "t", table(), [Group(["id", "a"], known=["d"]), Group(["d", "b"])], units=6)
-    query = sidestep.read(spark, root).where("a < 3 AND d = 1").select("id", "b")
+    """Units are of rows that follow each other: what is asked for lies in one of them, in whichever group."""
+    rows = table().select(["id", "a", "d", "b"])
+    groups = [Group(["id", "a"]), Group(["d", "b"], known=["a"])]
+    root, paths = write_groups(
+        tmp_path / "t", rows.take([40 * unit + at for at in range(40) for unit in range(3)]), groups, units=3
+    )
+    query = sidestep.read(spark, root).where("a BETWEEN 11 AND 13").select("id", "b")
     expected = rows_of(query)
-    kept = {path for scan in sidestep.metrics(query).scans for path in scan.paths}
-    assert 0 < len(kept) <= len(paths)
-    ordered, all_paths = write_groups(tmp_path / "u", table().sort_by("id"), GROUPS, units=1, buckets=1)
-    gone = sidestep.read(spark, ordered).where("a = 77").select("id", "b")
-    assert rows_of(gone) == []
-    read = {path for scan in sidestep.metrics(gone).scans for path in scan.paths}
-    for path in all_paths:
+    assert len(expected) == 12
+    read = {path for scan in sidestep.metrics(query).scans for path in scan.paths}
+    assert len(read) == 2
+    for path in paths:
         if str(path) not in read:
             path.unlink()
-    assert rows_of(sidestep.read(spark, ordered).where("a = 77").select("id", "b")) == []
-    assert expected == rows_of(query)
+    assert rows_of(sidestep.read(spark, root).where("a BETWEEN 11 AND 13").select("id", "b")) == expected
+
+
+def test_joins_induce_predicates_on_groups_and_by_them(spark, enabled, tables, tmp_path):
+    write_file(tmp_path / "keys" / "f.parquet", {"k": pa.array([2, 3], pa.int32()), "w": pa.array([7, 9], pa.int32())})
+    for number in range(3):
+        data = {"k": pa.array(range(10 * number, 10 * number + 10), pa.int32())}
+        write_file(tmp_path / "large" / f"f{number}.parquet", data)
+    for name in ("keys", "large"):
+        sidestep.index(spark, str(tmp_path / name))
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    query = "SELECT g.id, g.b, g.c FROM T g JOIN keys ON g.a = keys.k WHERE keys.w > 5"
+    df = spark.sql(of("grouped", query))
+    assert rows_of(df) == rows_of(spark.sql(of("plain", query)))
+    assert (scans(df)[0][1], scans(df)[1][1]) == (30, 40), "both groups know a, which must be 2 or 3"
+    query = "SELECT large.k, g.c FROM large JOIN T g ON g.a = large.k WHERE g.d = 1"
+    df = spark.sql(of("grouped", query))
+    assert rows_of(df) == rows_of(spark.sql(of("plain", query)))
+    read = {path.rsplit("/", 1)[-1] for scan in sidestep.metrics(df).scans for path in scan.paths}
+    assert "f0.parquet" in read
+    assert "f2.parquet" not in read, "rows with d = 1 have a in 3 to 5, by the blocks of the group that knows both"
 
 
 def test_an_explanation_tells_groups_apart(spark, enabled, tables):
@@ -284,9 +307,9 @@ def test_an_explanation_tells_groups_apart(spark, enabled, tables):
     (scan,) = explanation.scans
     assert [group.number for group in scan.groups] == [0, 1]
     assert scan.groups_in_all == 3
-    assert [(group.read.row_groups.kept, group.read.row_groups.total) for group in scan.groups] == [(3, 12), (3, 12)]
+    assert [(group.read.row_groups.kept, group.read.row_groups.total) for group in scan.groups] == [(3, 12), (4, 12)]
     assert scan.rows is not None
-    assert (scan.rows.kept, scan.rows.total) == (60, 2 * ROWS)
+    assert (scan.rows.kept, scan.rows.total) == (70, 2 * ROWS)
     text = str(explanation)
     assert "reads 2 of 3 column groups: 0 (id, a), 1 (b, d, e), joined by row" in " ".join(text.split())
     assert "group 1" in explanation._repr_html_()

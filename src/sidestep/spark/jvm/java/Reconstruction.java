@@ -134,7 +134,8 @@ final class Reconstruction extends PlanRewriter {
         || e instanceof Not || e instanceof BinaryComparison || e instanceof IsNull || e instanceof IsNotNull
         || e instanceof In || e instanceof InSet || e instanceof StringPredicate || e instanceof IsNaN
         || e instanceof Coalesce || e instanceof PlanExpression || e instanceof BloomFilterMightContain
-        || e instanceof XxHash64;
+        || e instanceof XxHash64 || e instanceof Length || e instanceof Year || e instanceof Quarter || e instanceof Month
+        || e instanceof Cast && Cast$.MODULE$.canUpCast(((Cast) e).child().dataType(), e.dataType());
     for (java.util.Iterator it = Scala.list(e.children()).iterator(); known && it.hasNext();) {
       known = neverFails((Expression) it.next());
     }
