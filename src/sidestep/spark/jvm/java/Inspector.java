@@ -21,13 +21,18 @@ public final class Inspector {
     return new PruneRule(python);
   }
 
-  /** The extra optimizations of a session with the rule appended, or without it. */
+  /** The extra optimizations of a session with the rule appended, or without it; so for what plans its scans. */
   public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
     ArrayList rules = new ArrayList();
     List now = Scala.list(session.experimental().extraOptimizations());
     for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
     if (on) rules.add(rule);
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+    ArrayList strategies = new ArrayList();
+    now = Scala.list(session.experimental().extraStrategies());
+    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule.strategy) strategies.add(now.get(i));
+    if (on) strategies.add(rule.strategy);
+    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
   public String describe(LogicalPlan plan) {
@@ -192,7 +197,8 @@ public final class Inspector {
   /**
    * How a scan's files relate to an index: lines "listed files bytes", "selected files bytes" (after partition filters),
    * "unknown files bytes" (listed, with no entry), "read files bytes by_block" (after skipping; whether blocks are told by
-   * id), then base64 bits over the index's entries: listed, selected.
+   * id), then for each index base64 bits over its entries: listed, selected, and of those that are read the ones that are
+   * read in part.
    */
   public String coverage(PruneRule rule, FileSourceScanExec scan, String keysIds) {
     String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
@@ -211,13 +217,43 @@ public final class Inspector {
     boolean byFooter = !(base instanceof SnapshotFiles) && Footers.wanted(scan.conf());
     long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
     long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
-    long[] read = count(location.listFiles(partitionFilters, none), new FileKeys[0], new BitSet[0], false);
+    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, none);
+    long[] read = count(left, new FileKeys[0], new BitSet[0], false);
+    BitSet[] inPart = inPart(scan, left, keys);
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
     text.append(location instanceof PrunedFiles && ((PrunedFiles) location).byBlock() ? " 1" : " 0");
-    for (int i = 0; i < ids.length; i++) text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
+    for (int i = 0; i < ids.length; i++) {
+      text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
+      text.append('\n').append(Wire.text(inPart[i]));
+    }
     return text.toString();
+  }
+
+  /** Which files of a listing a scan reads only some row groups of, by the entries of indexes. */
+  private static BitSet[] inPart(FileSourceScanExec scan, scala.collection.immutable.Seq directories, FileKeys[] keys) {
+    BitSet[] entries = new BitSet[keys.length];
+    for (int i = 0; i < entries.length; i++) entries[i] = new BitSet();
+    if (!(scan instanceof RowGroupScan)) return entries;
+    PrunedFiles location = (PrunedFiles) scan.relation().location();
+    ArrayList statuses = new ArrayList();
+    for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
+      java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();
+      while (files.hasNext()) statuses.add(((FileStatusWithMetadata) files.next()).fileStatus());
+    }
+    try {
+      RowGroupPieces.Part[] parts = new RowGroupPieces(location, new ArrayList())
+          .parts((FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]));
+      for (int p = 0; p < parts.length; p++) {
+        if (parts[p] == null) continue;
+        FileKeys its = ((PrunedFiles.Skip) location.skips.get(parts[p].index)).keys;
+        for (int i = 0; i < keys.length; i++) if (keys[i] == its) entries[i].set(parts[p].entry);
+      }
+    } catch (Exception problem) {
+      for (int i = 0; i < entries.length; i++) entries[i].clear(); // as the scan would then
+    }
+    return entries;
   }
 
   private static Object[] staticOnly(scala.collection.Seq filters) {
