@@ -35,7 +35,7 @@ def table(spark, tmp_path_factory) -> Path:
             "list": pa.array([[int(i)] for i in number]),
         }
         write_file(root / f"f{file}.parquet", data, row_group_size=ROWS)
-    sidestep.index(spark, str(root), synopses="id=bloom:12,word=values")
+    sidestep.index(spark, str(root), synopses="id=bloom,word=values")
     return root
 
 
