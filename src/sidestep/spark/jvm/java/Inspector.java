@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.StructType;
 
@@ -61,7 +62,9 @@ public final class Inspector {
           .apply("numFiles")).value();
       if (((Long) value).longValue() > 0) return true;
     }
-    return found.isEmpty();
+    List inMemory = memoryScans(plan);
+    for (int i = 0; i < inMemory.size(); i++) if (memoryRows((InMemoryTableScanExec) inMemory.get(i)) > 0) return true;
+    return found.isEmpty() && inMemory.isEmpty();
   }
 
   /** A relation over exactly these files, as a logical plan. Values: one text or null per file and partition column. */
@@ -92,26 +95,44 @@ public final class Inspector {
   /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
-    collect(plan, found, new java.util.IdentityHashMap());
+    collect(plan, FileSourceScanExec.class, found, new java.util.IdentityHashMap());
     return found;
   }
 
-  private static void collect(SparkPlan plan, List found, java.util.Map seen) {
+  /** The same of what is read from memory; how that came there is no part of the plan. */
+  public List memoryScans(SparkPlan plan) {
+    ArrayList found = new ArrayList();
+    collect(plan, InMemoryTableScanExec.class, found, new java.util.IdentityHashMap());
+    return found;
+  }
+
+  /** The rows of the batches that a scan of memory has read. */
+  public long memoryRows(InMemoryTableScanExec scan) {
+    return ((Long) ((org.apache.spark.util.AccumulatorV2) scan.metrics().apply("numOutputRows")).value()).longValue();
+  }
+
+  /** The name by which a table was cached; empty if it has none. */
+  public String memoryName(InMemoryTableScanExec scan) {
+    scala.Option name = scan.relation().cacheBuilder().tableName();
+    return name.isDefined() ? (String) name.get() : "";
+  }
+
+  private static void collect(SparkPlan plan, Class kind, List found, java.util.Map seen) {
     if (seen.put(plan, Boolean.TRUE) != null) return;
-    if (plan instanceof FileSourceScanExec) found.add(plan);
+    if (kind.isInstance(plan)) found.add(plan);
     if (plan instanceof org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) {
-      collect(((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).executedPlan(), found, seen);
+      collect(((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).executedPlan(), kind, found, seen);
     }
     if (plan instanceof org.apache.spark.sql.execution.adaptive.QueryStageExec) {
-      collect(((org.apache.spark.sql.execution.adaptive.QueryStageExec) plan).plan(), found, seen);
+      collect(((org.apache.spark.sql.execution.adaptive.QueryStageExec) plan).plan(), kind, found, seen);
     }
     // A reused exchange reads nothing again: its scan is met where it is first used.
     if (plan instanceof org.apache.spark.sql.execution.exchange.ReusedExchangeExec) return;
     List children = Scala.list(plan.children());
-    for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), found, seen);
+    for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), kind, found, seen);
     List inner = Scala.list(plan.subqueries());
     for (int i = 0; i < inner.size(); i++) {
-      if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), found, seen);
+      if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), kind, found, seen);
     }
   }
 
