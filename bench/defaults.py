@@ -23,6 +23,7 @@ import sidestep
 from bench import job_families, joins
 from bench.defaults_ids import ids
 from bench.defaults_inputcut import BY_HAND, inputcut
+from bench.defaults_rowgroups import rowgroups
 from bench.grt import grt
 from bench.session import spark_session
 from bench.tpch import DATA
@@ -51,7 +52,13 @@ def job(spark: SparkSession, console: Console, args: argparse.Namespace) -> dict
 
 
 Part = Callable[[SparkSession, Console, argparse.Namespace], dict[str, Any]]
-PARTS: Mapping[str, Part] = {"ids": ids, "inputcut": inputcut, "grt": range_table, "joins": job}
+PARTS: Mapping[str, Part] = {
+    "ids": ids,
+    "inputcut": inputcut,
+    "grt": range_table,
+    "joins": job,
+    "rowgroups": rowgroups,
+}
 """By name; the figures of a part may have ``index_bytes_pct`` by what was indexed."""
 
 
@@ -65,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grt-rows", type=int, default=500_000, help="ids of the global range table, 100 in a block")
     parser.add_argument("--films", type=int, default=40_000, help="films of the joins, each with a cast of twelve")
     parser.add_argument("--queries", type=int, default=113, help="so many of the joins, from the first")
+    parser.add_argument("--groups", type=int, default=400, help="row groups of events, for what is read inside files")
     parser.add_argument("--by-hand", default=",".join(BY_HAND), help="what is given by hand besides, for InputCut")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--data", type=Path, default=DATA)
