@@ -67,7 +67,7 @@ public final class PrunedFiles implements FileIndex {
 
   /** The same of one column group of the table. */
   PrunedFiles of(SnapshotFiles group) {
-    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null);
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null, true);
   }
 
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */
