@@ -94,7 +94,7 @@ def write_groups(
     create_table_with_add_actions(str(inner), Schema.from_json(stored), added, partition_by=[GROUP])
     folder_of_index = index_folder(inner_table(locate(str(root))))
     append_blocks(folder_of_index, entries, types)
-    for features in {group.features for group in groups} - {None}:
+    for features in {group.features for group in groups if group.features is not None}:
         FEATURES.save(folder_of_index, features)
     COLUMN_GROUPS.save(folder_of_index, ColumnGroups(schema, tuple(tuple(each.columns) for each in groups), buckets))
     return str(root), paths
