@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from random import Random
 from time import process_time
 
@@ -98,6 +99,43 @@ def test_table_4_a_range_set_that_grew_still_covers_what_its_table_holds():
     found = prune(Query((plan,)), {"a": TableView((updated,), True), "b": viewed(partner)}, PATIENT)
     assert ends(found, "a", "b") == [(3, 6), (10, 27), (52, 52)]
     assert left(found)["b"] == [0, 2, 4]
+
+
+# ---- tables in column groups
+
+
+def in_groups(view: TableView, *groups: tuple[int, ...]) -> TableView:
+    """A view of a table whose column groups have these blocks."""
+    (catalog,) = view.catalogs
+    parts = tuple(np.isin(np.arange(catalog.blocks), group) for group in groups)
+    return TableView((replace(catalog, parts=parts),), view.complete)
+
+
+def test_one_column_group_that_knows_a_column_speaks_for_the_table():
+    partner = viewed(spans(x=[(6, 6), (15, 15), (25, 25), (40, 40)]))
+    table = viewed(spans(x=[(0, 10), (20, 30), (0, 0), (0, 0)]), unknown=[False, False, True, True])
+    plan = Query((Join(INNER, scan("a", 1), scan("b", 11), equal(1, 11)),))
+    assert left(prune(plan, {"a": table, "b": partner}, PATIENT))["b"] == [0, 1, 2, 3]
+    found = prune(plan, {"a": in_groups(table, (0, 1), (2, 3)), "b": partner}, PATIENT)
+    assert ends(found, "a", "b") == [(0, 10), (20, 30)]
+    assert left(found) == {"a": [0, 1, 2, 3], "b": [0, 2]}
+
+
+def test_rows_lie_in_what_every_column_group_has_left():
+    partner = viewed(spans(x=[(6, 6), (15, 15), (25, 25), (40, 40)]))
+    table = viewed(spans(x=[(0, 30), (31, 50), (10, 50), (0, 9)], y=[(0, 10), (20, 30), (0, 20), (21, 30)]))
+    plan = Query((Join(INNER, Filter(between(2, 5, 12), scan("a", 1, 2)), scan("b", 11), equal(1, 11)),))
+    found = prune(plan, {"a": in_groups(table, (0, 1), (2, 3)), "b": partner}, PATIENT)
+    assert left(found) == {"a": [0, 2], "b": [1, 2]}, "x is in 0 to 30 by the one, and in 10 to 50 by the other"
+
+
+def test_a_table_one_of_whose_column_groups_has_nothing_left_is_empty():
+    partner = viewed(spans(x=[(6, 6), (15, 15)]))
+    blocks = spans(x=[(0, 10), (20, 30), (0, 0)], y=[(0, 10), (20, 30), (0, 0)])
+    table = viewed(blocks, unknown=[False, False, True])
+    plan = Query((Join(INNER, Filter(between(2, 50, 60), scan("a", 1, 2)), scan("b", 11), equal(1, 11)),))
+    assert left(prune(plan, {"a": table, "b": partner}, PATIENT))["b"] == [0, 1]
+    assert left(prune(plan, {"a": in_groups(table, (0, 1), (2,)), "b": partner}, PATIENT))["b"] == []
 
 
 # ---- TPC-H query 17: Figures 1, 2 (left) and 5

@@ -39,8 +39,8 @@ def union(frame: DataFrame, asked: list[str], chosen: list[list[str]]) -> DataFr
     """One query that asks each question, and for what it leaves of some columns, as text."""
     parts = []
     for number, (condition, columns) in enumerate(zip(asked, chosen, strict=True)):
-        texts = ", ".join(f"coalesce(hex(CAST(`{name}` AS STRING)), '-')" for name in columns)
-        parts.append(frame.where(condition).selectExpr(f"{number} AS branch", f"concat_ws(' ', rid, {texts}) AS row"))
+        texts = ", ".join(["rid", *(f"coalesce(hex(CAST(`{name}` AS STRING)), '-')" for name in columns)])
+        parts.append(frame.where(condition).selectExpr(f"{number} AS branch", f"concat_ws(' ', {texts}) AS row"))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)

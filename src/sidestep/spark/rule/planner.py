@@ -62,14 +62,18 @@ class ScanDecision:
     @cached_property
     def block_filter(self) -> BlockFilter | None:
         """The blocks to be read of the files that are, where that leaves out enough to be worth a condition."""
-        return block_filter(self.catalog, self.kept, self.index.index.block_ids, self._files_of_groups)
+        return self._filter(self.kept)
 
-    @cached_property
-    def _files_of_groups(self) -> Mask | None:
-        """Of a table in column groups, the files of those groups that hold what the query needs."""
+    def _filter(self, kept: Mask) -> BlockFilter | None:
+        ids = self.index.index.block_ids
         values = None if self.scan.groups is None else self.index.index.file_values(GROUP)
-        wanted = list(map(str, self.scan.groups or ()))
-        return None if values is None else np.isin(values.to_numpy(zero_copy_only=False), wanted)
+        if values is None:
+            return block_filter(self.catalog, kept, ids)
+        # Each column group is read by itself: what is worth a condition in one may not be in another.
+        group_of_file = values.to_numpy(zero_copy_only=False)
+        groups = [group_of_file == str(number) for number in self.scan.groups or ()]
+        worth = [files for files in groups if block_filter(self.catalog, kept, ids, files) is not None]
+        return block_filter(self.catalog, kept, ids, np.logical_or.reduce(worth)) if worth else None
 
     @cached_property
     def row_groups(self) -> RowGroups | None:
@@ -86,11 +90,7 @@ class ScanDecision:
         if not (self.static & ~self.kept).any():
             return None
         certain = self.static | self.kept
-        return OwnAnswer(
-            ~self.catalog.files_kept(certain),
-            block_filter(self.catalog, certain, self.index.index.block_ids, self._files_of_groups),
-            self._row_groups(certain),
-        )
+        return OwnAnswer(~self.catalog.files_kept(certain), self._filter(certain), self._row_groups(certain))
 
 
 class IndexedTables:
