@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 import sidestep
+from bench.defaults_cached import cached
 from bench.defaults_ids import ids
 from bench.defaults_inputcut import BY_HAND, inputcut
 from bench.defaults_rowgroups import rowgroups
@@ -23,7 +24,7 @@ from bench.session import spark_session
 from bench.tpch import DATA
 
 Part = Callable[[SparkSession, Console, argparse.Namespace], dict[str, Any]]
-PARTS: Mapping[str, Part] = {"ids": ids, "inputcut": inputcut, "rowgroups": rowgroups}
+PARTS: Mapping[str, Part] = {"ids": ids, "inputcut": inputcut, "rowgroups": rowgroups, "cached": cached}
 """By name; the figures of a part may have ``index_bytes_pct`` by what was indexed."""
 
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sf", type=float, default=1.0, help="TPC-H scale factor, for InputCut")
     parser.add_argument("--blocks", type=int, default=1_000, help="row groups of lineitem")
     parser.add_argument("--groups", type=int, default=400, help="row groups of events, for what is read inside files")
+    parser.add_argument("--cached-rows", type=int, default=400_000, help="rows of the tables in memory")
     parser.add_argument("--by-hand", default=",".join(BY_HAND), help="what is given by hand besides, for InputCut")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--data", type=Path, default=DATA)

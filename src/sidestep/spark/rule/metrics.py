@@ -97,8 +97,8 @@ class Metrics:
             table.add_column(heading, justify="right")
         for scan in self.scans:
             table.add_row(scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes))
-        for each in self.memory:
-            table.add_row(f"{each.table or 'a DataFrame'} in memory", "-", f"{each.rows:,}", "-")
+        for held in self.memory:
+            table.add_row(f"{held.table or 'a DataFrame'} in memory", "-", f"{held.rows:,}", "-")
         chosen = [(scan, each) for scan in self.scans for each in scan.selectors]
         if not chosen:
             return table
