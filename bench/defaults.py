@@ -21,6 +21,7 @@ from rich.table import Table
 
 import sidestep
 from bench import job_families, joins
+from bench.defaults_cached import cached
 from bench.defaults_ids import ids
 from bench.defaults_inputcut import BY_HAND, inputcut
 from bench.defaults_rowgroups import rowgroups
@@ -58,6 +59,7 @@ PARTS: Mapping[str, Part] = {
     "grt": range_table,
     "joins": job,
     "rowgroups": rowgroups,
+    "cached": cached,
 }
 """By name; the figures of a part may have ``index_bytes_pct`` by what was indexed."""
 
@@ -73,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--films", type=int, default=40_000, help="films of the joins, each with a cast of twelve")
     parser.add_argument("--queries", type=int, default=113, help="so many of the joins, from the first")
     parser.add_argument("--groups", type=int, default=400, help="row groups of events, for what is read inside files")
+    parser.add_argument("--cached-rows", type=int, default=400_000, help="rows of the tables in memory")
     parser.add_argument("--by-hand", default=",".join(BY_HAND), help="what is given by hand besides, for InputCut")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument("--data", type=Path, default=DATA)
