@@ -307,7 +307,9 @@ def test_estimates_are_written_as_described(tmp_path: Path) -> None:
 
 
 def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path) -> None:
-    fields = [{"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("a", "b c")]
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("a", "b c")
+    ]
     groups = ColumnGroups(json.dumps({"type": "struct", "fields": fields}), (("b c",), ("a",)), 4)
     layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",))
     for sidecar, value, name in ((COLUMN_GROUPS, groups, "groups"), (GROUP_LAYOUTS, layouts, "group-layouts")):

@@ -62,8 +62,9 @@ def test_a_wide_table_is_divided_and_time_is_limited() -> None:
     names = ["a", "b", *(f"c{number}" for number in range(448))]
     draw = np.random.default_rng(1)
     wide = [
-        (made, [*first, *draw.choice(names[at : at + 200], 8, replace=False)])
-        for made, first, at in [*(([p[0][0]], ["a"], 2) for p in RANGES), *(([p[0][0]], ["b"], 220) for p in LISTS)]
+        (made, [read[0], *draw.choice(names[at : at + 200], 8, replace=False).tolist()])
+        for queries, at in ((RANGES, 2), (LISTS, 220))
+        for made, read in queries
     ]
     chosen = choose_groups(study(wide, names), seconds=0.0)
     assert sorted(name for group in chosen.groups for name in group.columns) == sorted(names)
