@@ -22,6 +22,7 @@ PUBLIC = [
     "Failure",
     "Feature",
     "FeatureSet",
+    "GroupReport",
     "IndexStatus",
     "LayoutChoice",
     "LoadReport",

@@ -61,13 +61,10 @@ def test_where_queries_agree_there_is_one_group(queries: list[tuple[list[Predica
 def test_a_wide_table_is_divided_and_time_is_limited() -> None:
     names = ["a", "b", *(f"c{number}" for number in range(448))]
     draw = np.random.default_rng(1)
-    kinds: list[tuple[Sequence[Predicate], str, int]] = [
-        *(([made[0]], "a", 2) for made, _ in RANGES),
-        *(([made[0]], "b", 220) for made, _ in LISTS),
-    ]
     wide = [
-        (made, [filtered, *draw.choice(names[at : at + 200], 8, replace=False).tolist()])
-        for made, filtered, at in kinds
+        (made, [read[0], *draw.choice(names[at : at + 200], 8, replace=False).tolist()])
+        for queries, at in ((RANGES, 2), (LISTS, 220))
+        for made, read in queries
     ]
     chosen = choose_groups(study(wide, names), seconds=0.0)
     assert sorted(name for group in chosen.groups for name in group.columns) == sorted(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from pyspark.sql import functions
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.spark.rule.refresh import Refresher
 from sidestep.store import open_index
 from sidestep.store.location import locate
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, MARKER, ROW_ID, UNIT, ColumnGroups
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
+from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.upkeep.update import update_index
 
 ROWS = 3_000
 CONFLICT = [
@@ -208,6 +212,23 @@ def test_readers_without_sidestep_are_told(spark, loaded):
 def test_what_does_not_work_on_column_groups_says_so(spark, loaded, job):
     with pytest.raises(UnsupportedTable, match="is in column groups"):
         job(spark, str(loaded[1]))
+    with pytest.raises(UnsupportedTable, match="parts of a table in column groups"):
+        job(spark, str(inner(loaded[1])))
+
+
+def test_a_background_refresh_never_indexes_parts(loaded):
+    """A column that a part lacks would be taken for NULLs, and every block of it skipped."""
+    _, path, _ = loaded
+    before = sorted(file.name for file in (inner(path) / "_sidestep").iterdir())
+    refresher = Refresher()
+    refresher.met(str(inner(path)))
+    assert refresher.wait(60)
+    refresher.stop()
+    assert not refresher.notes
+    index = open_index(str(inner(path)))
+    with pytest.raises(SidestepError):
+        update_index(read_delta(locate(inner(path))), index.columns, index)
+    assert sorted(file.name for file in (inner(path) / "_sidestep").iterdir()) == before
 
 
 def test_vacuum_deletes_nothing_that_is_needed(loaded):
@@ -263,7 +284,7 @@ def test_where_one_group_is_best_the_table_is_an_ordinary_one(spark, tmp_path, l
 
 def test_a_source_that_changes_meanwhile_is_not_committed(spark, tmp_path, monkeypatch):
     source = write(tmp_path / "sales", sales(600))
-    module = __import__("sidestep.spark.table.column_groups", fromlist=["organize"])
+    module = import_module("sidestep.spark.table.column_groups")
     before, calls = module.organize, []
 
     def organize(*arguments, **options):
@@ -273,7 +294,7 @@ def test_a_source_that_changes_meanwhile_is_not_committed(spark, tmp_path, monke
         return before(*arguments, **options)
 
     monkeypatch.setattr(module, "organize", organize)
-    monkeypatch.setattr("sidestep.store.commit.transaction.REDONE", 1)
+    monkeypatch.setattr(import_module("sidestep.spark.table.load"), "with_retries", lambda work: work())
     with pytest.raises(SidestepError):
         sidestep.load(spark, source, tmp_path / "out", log=CONFLICT, layout="gsop", min_size=20)
     assert not list((inner(tmp_path / "out") / "_delta_log").iterdir())

@@ -101,8 +101,8 @@ class TableState:
 def find_table(spark: SparkSession, table: str | os.PathLike[str], *, removes_rows: bool = False) -> Location:
     """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to."""
     root = locate(resolve(spark, table))
+    refuse_groups(root)
     if not is_delta(root):
-        refuse_groups(root)
         raise SidestepError(
             f"{root.uri} is not a Delta table, so it cannot be changed safely. Make one of it first: "
             f"sidestep.load(spark, {os.fspath(table)!r}, target)."

@@ -74,8 +74,3 @@ def inner_path(root: str) -> str:
     's3://bucket/orders/_sidestep/groups'
     """
     return "/".join([root.rstrip("/"), *PLACE])
-
-
-def is_inner(path: str) -> bool:
-    """Whether a path is that of the inner table of a table in column groups."""
-    return path.rstrip("/").endswith("/".join(["", *PLACE]))

@@ -22,8 +22,19 @@ def has_groups(root: Location) -> bool:
     return is_delta(inner_table(root))
 
 
+def is_inner(root: Location) -> bool:
+    """Whether a folder is where the parts of a table in column groups are kept."""
+    return (root.parent.name, root.name) == PLACE
+
+
 def refuse_groups(root: Location) -> None:
-    """Raise :class:`UnsupportedTable` for a table in column groups, where its parts are not known how to be handled."""
+    """Raise :class:`UnsupportedTable` for a table in column groups, and for the parts of one.
+
+    Each file of the parts lacks most columns. Who takes it for a file of rows, and a missing column for one of NULLs,
+    would index what is not so.
+    """
+    if is_inner(root):
+        raise UnsupportedTable(f"{root.uri} has the parts of a table in column groups: name the table's own folder.")
     if has_groups(root):
         raise UnsupportedTable(
             f"{root.uri} is in column groups, which this does not work on: read it with sidestep.read, and write what "

@@ -19,9 +19,9 @@ def read_snapshot(path: str | os.PathLike[str] | Location, version: int | None =
     Delta feature that sidestep does not support.
     """
     location = locate(path)
+    refuse_groups(location)
     if is_delta(location):
         return read_delta(location, version)
-    refuse_groups(location)
     if version is not None:
         raise SidestepError(f"{location.uri} is not a Delta table, so it has no version {version}: leave version out.")
     return read_folder(location)
