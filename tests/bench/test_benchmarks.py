@@ -65,6 +65,10 @@ SMOKE = {
         ],
         {"ids_rows_pct", "inputcut", "index_bytes_pct", "grt_fpr"},
     ),
+    "gsop": (
+        ["--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"],
+        {"cells", "bytes", "seconds"},
+    ),
     "joins": (["--rows", "60", "--queries", "2"], {"job_bytes_cut_pct"}),
     "effects": (
         # The point of either sweep is the same, so that each way to draw parameters takes one load.

