@@ -75,6 +75,6 @@ def test_cached_by_name_and_joined(spark, enabled, tables):
         df.collect()
         found = sidestep.metrics(df)
         assert {each.table for each in found.memory} == {"held"}
-        assert [scan.rows for scan in found.scans] in ([], [ROWS]), "the other skips, or Spark answers it from memory too"
+        assert [scan.rows for scan in found.scans] in ([], [ROWS]), "it skips, or Spark answers it from memory too"
     finally:
         spark.sql("UNCACHE TABLE held")
