@@ -36,6 +36,7 @@ FILMS = 4_000
 BLOCKS = 60
 """Files of the largest table; others have files of as many rows, and small ones one."""
 BY_HAND = "range-set:8"
+INDEXES: Mapping[str, str | None] = {"default": None, "by hand": BY_HAND}
 JOINED = ("id", "movie_id", "linked_movie_id", "person_id", "company_id", "keyword_id", "info_type_id", "role_id",
           "kind_id", "link_type_id", "subject_id", "status_id", "company_type_id", "person_role_id")  # fmt: skip
 
@@ -63,11 +64,6 @@ class JobCut:
             "queries_uncut": len(self.uncut),
             "why_not": {cause: [times, self.blocks_of_causes[cause]] for cause, times in self.causes.most_common()},
         }
-
-
-def job_bytes_cut_pct(spark: SparkSession, data: Path = DATA, films: int = FILMS) -> float:
-    """The percentage of bytes that the 113 queries need not read, with what an index gets by default."""
-    return measure(spark, job_files(data, films), None).percent
 
 
 def job_files(data: Path, films: int, seed: int = 0, blocks: int = BLOCKS) -> Path:
@@ -145,13 +141,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     spark, console = spark_session(args.memory), Console()
     folder = job_files(args.data, args.rows, args.seed)
     texts = dict(list(job_families.queries(args.seed).items())[: args.queries])
-    found = {name: measure(spark, folder, given, texts) for name, given in (("default", None), ("by hand", BY_HAND))}
-    table = Table(title=f"{len(texts)} queries, {args.rows:,} films: bytes of files that are not read")
-    for heading in ("index", "cut %", "queries that cut nothing"):
-        table.add_column(heading, justify="left" if heading == "index" else "right")
-    for name, cut in found.items():
-        table.add_row(name, f"{cut.percent:.1f}", str(len(cut.uncut)))
-    console.print(table)
+    found = {name: measure(spark, folder, given, texts) for name, given in INDEXES.items()}
+    print_cuts(console, found, f"{len(texts)} queries, {args.rows:,} films: bytes of files that are not read")
     causes = Table(title="Scans that keep all of their blocks")
     for heading in ("index", "why", "scans", "blocks"):
         causes.add_column(heading, justify="right" if heading in ("scans", "blocks") else "left")
@@ -163,3 +154,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "job_bytes_cut_pct": {name.replace(" ", "_"): cut.percent for name, cut in found.items()},
         **{name.replace(" ", "_"): cut.to_json() for name, cut in found.items()},
     }
+
+
+def print_cuts(console: Console, found: Mapping[str, JobCut], title: str) -> None:
+    """What is not read, by what the indexes were given."""
+    table = Table(title=title)
+    for heading in ("index", "cut %", "queries that cut nothing"):
+        table.add_column(heading, justify="left" if heading == "index" else "right")
+    for name, cut in found.items():
+        table.add_row(name, f"{cut.percent:.1f}", str(len(cut.uncut)))
+    console.print(table)

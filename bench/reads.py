@@ -56,7 +56,9 @@ class Reader:
         for decision in decisions:
             if decision.index.index.map.blocks != len(kept):
                 raise AssertionError(f"The index of {self.layout.path} changed while it was measured.")
-            if decision.block_filter is None:
+            if decision.block_filter is None and decision.row_groups is not None:
+                kept &= decision.row_groups.read
+            elif decision.block_filter is None:
                 kept &= ~decision.skipped_files[decision.catalog.file_of_block]
             else:
                 kept &= decision.kept

@@ -48,7 +48,9 @@ from sidestep.store import read_snapshot
 from sidestep.store.index import index_file
 from sidestep.store.index.index_file import open_index_file
 from sidestep.store.location import locate
-from sidestep.store.sidecars import layout, range_tables
+from sidestep.store.sidecars import column_groups, group_layouts, layout, range_tables
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups
+from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
 from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
 from sidestep.store.upkeep import false_positives
@@ -72,6 +74,8 @@ NEWEST = {
     "range-table": range_tables.FORMAT,
     "estimates": false_positives.FORMAT,
     "index": index_file.FORMAT,
+    "groups": column_groups.FORMAT,
+    "group-layouts": group_layouts.FORMAT,
 }
 VERSIONS = [(name, version) for name, newest in NEWEST.items() for version in range(1, newest + 1)]
 
@@ -132,6 +136,23 @@ def read_index(path: Path, expected: Any, folder: Path) -> Any:
     }
 
 
+def read_groups(path: Path, expected: Any, folder: Path) -> Any:
+    shutil.copy(path, folder / f"_groups-00000001-{'0' * 32}.json")
+    groups = COLUMN_GROUPS.load(locate(folder))
+    assert groups is not None
+    columns = [list(group) for group in groups.groups]
+    return {"schema": json.loads(groups.schema), "groups": columns, "buckets": groups.buckets}
+
+
+def read_group_layouts(path: Path, expected: Any, folder: Path) -> Any:
+    shutil.copy(path, folder / f"_group-layouts-00000001-{'0' * 32}.json")
+    layouts = GROUP_LAYOUTS.load(locate(folder))
+    assert layouts is not None
+    told = [json.loads(json.dumps(spec.to_json())) for spec in layouts.layouts]
+    plain = [{name: value for name, value in one.items() if name != "format"} for one in told]
+    return {"layouts": plain, "filtered": list(layouts.filtered)}
+
+
 def read_log(path: Path, expected: Any, folder: Path) -> Any:
     workload = read_recording(path)
     assert workload.failures == ()
@@ -155,6 +176,8 @@ READERS: dict[str, Callable[[Path, Any, Path], Any]] = {
     "range-table": read_range_table,
     "estimates": read_estimates,
     "index": read_index,
+    "groups": read_groups,
+    "group-layouts": read_group_layouts,
 }
 
 
@@ -281,6 +304,19 @@ def test_estimates_are_written_as_described(tmp_path: Path) -> None:
     save_estimates(locate(tmp_path), estimates)
     check(written(tmp_path), f"estimates.v{false_positives.FORMAT}")
     assert load_estimates(locate(tmp_path)) == estimates
+
+
+def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path) -> None:
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("a", "b c")
+    ]
+    groups = ColumnGroups(json.dumps({"type": "struct", "fields": fields}), (("b c",), ("a",)), 4)
+    layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",))
+    for sidecar, value, name in ((COLUMN_GROUPS, groups, "groups"), (GROUP_LAYOUTS, layouts, "group-layouts")):
+        folder = tmp_path / name
+        sidecar.save(locate(folder), value)  # type: ignore[arg-type]
+        check(written(folder), f"{name}.v{NEWEST[name]}")
+        assert sidecar.load(locate(folder)) == value
 
 
 # ---- what is of a newer version, or of none

@@ -13,6 +13,7 @@ from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarnin
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark import (
     Enabled,
+    GroupReport,
     LoadReport,
     LogAnalysis,
     Merge,
@@ -61,6 +62,7 @@ __all__ = [
     "Failure",
     "Feature",
     "FeatureSet",
+    "GroupReport",
     "IndexStatus",
     "LayoutChoice",
     "LoadReport",

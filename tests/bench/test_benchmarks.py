@@ -46,8 +46,24 @@ SMOKE = {
         {"scan_overhead_pct", "tpcds", "plan_growth_pct", "merge_bytes_share"},
     ),
     "defaults": (
-        ["--rows", "2000", "--files", "4", "--lookups", "2", "--sf", "0.001", "--blocks", "8", "--by-hand", "tuned"],
-        {"ids_rows_pct", "inputcut", "index_bytes_pct"},
+        [
+            *(
+                "--rows",
+                "2000",
+                "--files",
+                "4",
+                "--lookups",
+                "2",
+                "--sf",
+                "0.001",
+                "--blocks",
+                "8",
+                "--by-hand",
+                "tuned",
+            ),
+            *("--grt-rows", "2000", "--films", "60", "--queries", "1"),
+        ],
+        {"ids_rows_pct", "inputcut", "index_bytes_pct", "grt_fpr"},
     ),
     "joins": (["--rows", "60", "--queries", "2"], {"job_bytes_cut_pct"}),
     "effects": (

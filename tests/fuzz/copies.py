@@ -82,8 +82,11 @@ def with_garbage(asked: Asked, frame: DataFrame, expected: list[str], spy: Spy) 
     spark, read = asked.spark, read_files(frame)
     shutil.rmtree(asked.copy, ignore_errors=True)
     kept = {index.root: (index, blocks) for index, blocks in spy.kept_blocks().values()}
+    in_part = {index.root: (index, blocks) for index, blocks in spy.blocks_read_in_part().values()}
     # Without pushdown, a condition on ids is one on rows alone, and row groups are read.
     by_block = _roots_by_block(frame) if spark.conf.get("spark.sql.parquet.filterPushdown") == "true" else {}
+    kept = {root: kept[root] for root, told in by_block.items() if told and root in kept}
+    kept |= {root: in_part[root] for root, told in _roots_in_part(frame).items() if told and root in in_part}
     changed, groups = [], 0
     try:
         for name, table in asked.world.tables.items():
@@ -95,7 +98,7 @@ def with_garbage(asked: Asked, frame: DataFrame, expected: list[str], spy: Spy) 
             unread = [path for path in files if path in skipped and str(folder / path) not in read]
             noise = {path: _all_groups(folder / path) for path in unread}
             within: dict[str, set[int]] = {}
-            if by_block.get(str(folder)) and str(folder) in kept:
+            if str(folder) in kept:
                 index, blocks = kept[str(folder)]
                 paths = index.index.map.files["path"].to_pylist()
                 for number in range(len(blocks)):
@@ -124,6 +127,16 @@ def with_garbage(asked: Asked, frame: DataFrame, expected: list[str], spy: Spy) 
 
 def _all_groups(path: Path) -> set[int]:
     return set(range(pq.read_metadata(path).num_row_groups))
+
+
+def _roots_in_part(frame: DataFrame) -> dict[str, bool]:
+    """For each folder that is read, whether each of its scans is given pieces of files."""
+    inspector = Bridge(frame.sparkSession).factory()
+    told: dict[str, bool] = {}
+    for scan in inspector.scans(frame._jdf.queryExecution().executedPlan()):
+        root = inspector.rootPath(scan).removeprefix("file:")
+        told[root] = told.get(root, True) and scan.getClass().getSimpleName() == "RowGroupScan"
+    return told
 
 
 def _roots_by_block(frame: DataFrame) -> dict[str, bool]:

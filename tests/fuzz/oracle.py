@@ -19,6 +19,7 @@ from sidestep.prune import Query
 from sidestep.spark.rule.planner import PlannedQuery
 from sidestep.spark.rule.session import Enabled, state_of
 from tests.fuzz.world import WorldSpec
+from tests.spark.garbage import blocks_read_in_part
 from tests.spark.tables import changed_settings, switched_off
 
 REFUSALS = (PySparkException, Py4JJavaError)
@@ -70,7 +71,7 @@ class Spy:
             blocks=sum(
                 int((~scan.kept & ~scan.skipped_files[scan.catalog.file_of_block]).sum())
                 for scan in scans
-                if scan.block_filter is not None
+                if scan.block_filter is not None or scan.row_groups is not None
             ),
             induced=any(bool((scan.static & ~scan.kept).any()) for scan in scans),
             rows=rows,
@@ -86,6 +87,16 @@ class Spy:
                 read[index.index.map.file_of_block[kept]] = True
                 skipped.update(np.array(index.index.files["path"].to_pylist(), dtype=object)[~read])
         return skipped
+
+    def blocks_read_in_part(self) -> dict[str, tuple[Any, np.ndarray[Any, Any]]]:
+        """The same where scans are given pieces of files, which may hold a little more."""
+        read: dict[str, tuple[Any, np.ndarray[Any, Any]]] = {}
+        for plan in self.plans:
+            for scan in plan.scans:
+                before = read.get(scan.index.id)
+                blocks = blocks_read_in_part(scan)
+                read[scan.index.id] = (scan.index, blocks if before is None else before[1] | blocks)
+        return read
 
     def kept_blocks(self) -> dict[str, tuple[Any, np.ndarray[Any, Any]]]:
         """The row groups that some scan may read, by the id of their index, with that index."""

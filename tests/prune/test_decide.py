@@ -130,6 +130,14 @@ def test_equal_parts_keep_what_one_of_them_needs():
     assert left(query, GivenTables(views), PATIENT.without("reuse")) == {"a": [0], "b": [0], "c": [0, 1]}
 
 
+def test_copies_that_need_nothing_in_common_go_their_own_ways():
+    """One for both would read no less than the two, and whether Spark would run one is not certain."""
+    later = Comparison(Op.GE, column(22), Literal(6, INTEGER))
+    query = Query((Join(CROSS, Filter(below(12, 3), B), Filter(later, C)),), ((7, ("b",)), (7, ("c",))))
+    views = {"b": viewed(TWO), "c": viewed(TWO)}
+    assert left(query, GivenTables(views)) == {"b": [0], "c": [1]}
+
+
 # ---- what is not paid for
 
 

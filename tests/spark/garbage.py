@@ -13,8 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
+from sidestep.spark.rule.planner import ScanDecision
 from sidestep.spark.rule.session import state_of
 from sidestep.store.block_column import BLOCK
+from sidestep.synopsis import Mask
 
 
 def copy_with_garbage(table: str, target: Path, skipped: Mapping[str, Collection[int]]) -> str:
@@ -55,7 +57,14 @@ def skipped_blocks(spark: SparkSession, df: DataFrame) -> dict[str, set[int]]:
         paths = blocks.files["path"].to_pylist()
         kept = decision.kept
         if decision.block_filter is None:
-            kept = ~decision.skipped_files[blocks.file_of_block]
+            kept = blocks_read_in_part(decision)
         for number in np.flatnonzero(~kept):
             found.setdefault(paths[blocks.file_of_block[number]], set()).add(int(blocks.row_group[number]))
     return found
+
+
+def blocks_read_in_part(decision: ScanDecision) -> Mask:
+    """The row groups that a scan reads if it can be given pieces of files."""
+    if decision.row_groups is not None:
+        return decision.row_groups.read
+    return ~decision.skipped_files[decision.catalog.file_of_block]

@@ -123,6 +123,10 @@ def load(
         list[str] | None, typer.Option(help="Group by features, and keep blocks narrow in this column.")
     ] = None,
     family: Family = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="sop: rows in blocks, the default; gsop: column groups, each with a row order of its own."),
+    ] = None,
     synopsis: SynopsisText = None,
     budget: Budget = None,
     limit: Limit = None,
@@ -150,6 +154,7 @@ def load(
             min_size=min_size,
             order=order,
             family=family,
+            layout=layout,
             synopses=recipe_text(synopsis),
             budget=budget,
             limit=limit,

@@ -1,4 +1,4 @@
-"""Conditions over a scan that Parquet's own statistics can judge: ranges of block ids, and bounds that joins induce."""
+"""What is left out of the files that are read: by row groups, ranges of block ids, and bounds that joins induce."""
 
 from __future__ import annotations
 
@@ -75,6 +75,109 @@ def as_ranges(ids: _Ids, others: _Ids, limit: int) -> _Ids:
     lows = ids[np.concatenate([[0], cuts + 1])]
     highs = ids[np.concatenate([cuts, [len(ids) - 1]])]
     return np.stack([lows, highs], axis=1).reshape(-1)
+
+
+MOST_RUNS = 16
+"""Runs of row groups that a file is read in: each is opened on its own, and reads the footer once more."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """The row groups to be read of the files that are read in part.
+
+    Spark is given pieces of such files in place of the whole. It reads a row group with the piece that holds the row
+    group's middle, and so not at all if none does: whichever condition rules it out, and by whatever synopsis.
+    """
+
+    read: Mask
+    """The blocks that are read, if each of the files can be read so: those kept, and what lies between two runs of them
+    that are read as one."""
+    files: Mask
+    """The files that are read in part."""
+    runs: _Ids
+    """For each of these its number, how many row groups it has, and how many runs of them are read; then the first row
+    group of each run and the next one after it."""
+    spared: int
+    """What the blocks take on disk that are not read of files that are."""
+
+
+def row_groups(catalog: Catalog, kept: Mask, row_group: _Ids) -> RowGroups | None:
+    """The row groups to be read for the blocks kept, or None where too little would be left out.
+
+    ``row_group`` says which row group of its file each block is.
+
+    >>> catalog = Catalog(np.array([0, 0, 0, 0, 1, 2, 2, 2], np.int32), np.full(8, 99), np.full(8, 10), 3)
+    >>> kept = np.array([1, 0, 0, 1, 1, 1, 1, 0], dtype=np.bool_)
+    >>> found = row_groups(catalog, kept, np.array([0, 1, 2, 3, 0, 0, 1, 2], dtype=np.int32))
+    >>> found.runs.tolist(), found.spared
+    ([0, 4, 2, 0, 1, 3, 4, 2, 3, 1, 0, 2], 30)
+    """
+    file_of = catalog.file_of_block
+    read_files = catalog.files_kept(kept)
+    in_read = read_files[file_of]
+    if _spared(catalog, in_read, kept) <= LEAST_SHARE * int(catalog.bytes[in_read].sum()):
+        return None
+    counts = np.bincount(file_of, minlength=catalog.files)
+    starts = np.cumsum(counts) - counts
+    misplaced = row_group != np.arange(len(file_of)) - starts[file_of]
+    files = read_files & (np.bincount(file_of[kept], minlength=catalog.files) < counts)
+    files[file_of[misplaced]] = False
+    chosen = kept & files[file_of]
+    edge = np.diff(file_of, prepend=-1) != 0
+    first = np.flatnonzero(chosen & (edge | ~np.roll(chosen, 1)))
+    after = np.flatnonzero(chosen & (np.roll(edge, -1) | ~np.roll(chosen, -1))) + 1
+    first, after = _join_runs(first, after, file_of, catalog.bytes)
+    between = np.zeros(len(file_of) + 1, dtype=np.int64)
+    np.add.at(between, first, 1)
+    np.add.at(between, after, -1)
+    read = (np.cumsum(between[:-1]) > 0) | in_read & ~files[file_of]
+    spared = _spared(catalog, in_read, read)
+    if spared <= LEAST_SHARE * int(catalog.bytes[in_read].sum()):
+        return None
+    return RowGroups(read, files, _pack_runs(np.flatnonzero(files), counts, first, after, starts, file_of), spared)
+
+
+def _spared(catalog: Catalog, in_files: Mask, read: Mask) -> int:
+    return int(catalog.bytes[in_files & ~read].sum())
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def _join_runs(
+    first: _Numbers, after: _Numbers, file_of: npt.NDArray[np.int32], sizes: _Numbers
+) -> tuple[_Numbers, _Numbers]:
+    """The runs, with those of a file that has too many joined where least lies between."""
+    if not len(first):
+        return first, after
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    gap = before[first[1:]] - before[after[:-1]]
+    file = file_of[first]
+    inner = np.flatnonzero(file[1:] == file[:-1])
+    order = inner[np.lexsort((-gap[inner], file[inner]))]
+    begins = np.flatnonzero(np.diff(file[order], prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    closed = np.zeros(len(gap), dtype=np.bool_)
+    closed[order[rank >= MOST_RUNS - 1]] = True
+    return first[np.concatenate([[True], ~closed])], after[np.concatenate([~closed, [True]])]
+
+
+def _pack_runs(
+    files: _Numbers,
+    counts: _Numbers,
+    first: _Numbers,
+    after: _Numbers,
+    starts: _Numbers,
+    file_of: npt.NDArray[np.int32],
+) -> _Ids:
+    runs = np.bincount(file_of[first], minlength=len(counts))[files]
+    head = 3 * np.arange(len(files)) + 2 * (np.cumsum(runs) - runs)
+    packed = np.zeros(3 * len(files) + 2 * len(first), dtype=np.int32)
+    packed[head], packed[head + 1], packed[head + 2] = files, counts[files], runs
+    at = np.repeat(3 * np.arange(1, len(files) + 1), runs) + 2 * np.arange(len(first))
+    base = starts[file_of[first]]
+    packed[at], packed[at + 1] = first - base, after - base
+    return packed
 
 
 BOUND_KINDS = frozenset({Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})

@@ -29,7 +29,7 @@ from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import TableView
 from sidestep.prune.plan.algebra import Query
-from sidestep.prune.plan.reuse import reused_groups, share_kept
+from sidestep.prune.plan.reuse import reused_groups, share_kept, worth_sharing
 from sidestep.prune.runtime import select_at_run_time
 from sidestep.synopsis import Catalog, Mask, kept_blocks
 
@@ -115,10 +115,11 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
 
 def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
     """Let equal parts of the plan keep the same blocks, so that Spark still runs them once."""
-    groups = reused_groups(query.query.parts)
+    kept = by_scan(query, decision.kept)
+    groups = worth_sharing(kept, reused_groups(query.query.parts))
     if not groups:
         return decision
-    shared = share_kept(by_scan(query, decision.kept), groups)
+    shared = share_kept(kept, groups)
     reused = {key for group in groups for key in group}
     # Where each part chooses when the query runs, both together read less than one of them whole.
     choosing = {each.scan.key for each in decision.selectors}

@@ -15,13 +15,14 @@ from sidestep.spark.table.index import index, status
 from sidestep.spark.table.load import load
 from sidestep.spark.table.merge import Merge, merge
 from sidestep.spark.table.optimize import OptimizeReport, optimize
-from sidestep.spark.table.reports import LoadReport, MergeReport, WriteReport
+from sidestep.spark.table.reports import GroupReport, LoadReport, MergeReport, WriteReport
 from sidestep.spark.table.rewrite import delete, update
 from sidestep.spark.table.statement import sql
 from sidestep.spark.udf.identity import stable
 
 __all__ = [
     "Enabled",
+    "GroupReport",
     "LoadReport",
     "LogAnalysis",
     "Merge",

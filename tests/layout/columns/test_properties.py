@@ -72,6 +72,8 @@ def test_the_search_is_never_worse_than_either_end(case: Case, model: CostModel)
     assert found.single.cost >= found.path[0].cost, "columns that the same queries read are no worse off together"
     again = rate_again(found, case.workload, case.rows, model)
     assert again.cost == pytest.approx(found.best.cost)
+    one = rate_again(found, case.workload, case.rows, model, most=1, stop=lambda: True)
+    assert one.cost == pytest.approx(found.best.cost), "the cheapest is among the first to be rated"
 
 
 @settings(max_examples=40)

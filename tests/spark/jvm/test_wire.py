@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sidestep.errors import SidestepError
-from sidestep.prune.conditions import BlockFilter
+from sidestep.prune.conditions import BlockFilter, RowGroups
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.wire import (
     IndexAnswer,
@@ -57,25 +57,26 @@ def test_pieces_of_two_plans_do_not_mix() -> None:
 
 def test_answers_have_a_line_per_scan_and_one_per_bound() -> None:
     blocks = BlockFilter(bits(1, 1), np.array([1, 4], np.int32), 99)
+    groups = RowGroups(bits(1, 0), bits(1), np.array([7, 2, 1, 0, 1], np.int32), 50)
     answers = [
-        ScanAnswer("1,2", (IndexAnswer("7", bits(1, 0)), IndexAnswer("8", bits(0, 1), blocks))),
+        ScanAnswer("1,2", (IndexAnswer("7", bits(1, 0)), IndexAnswer("8", bits(0, 1), blocks, groups))),
         ScanAnswer("3", (IndexAnswer("7", bits(0, 0)),), "day\t3:9,20:"),
         ScanAnswer("4", ()),
     ]
     assert pack_answers(answers).split("\n") == [
-        "1,2\t7\tAQ==\t\t=\t\t8\tAg==\tAw==:AQAAAAQAAAA=:99\t=\t",
-        "3\t7\tAA==\t\t=\t",
+        "1,2\t7\tAQ==\t\t\t=\t\t\t8\tAg==\tAw==:AQAAAAQAAAA=:99\tBwAAAAIAAAABAAAAAAAAAAEAAAA=:50\t=\t\t",
+        "3\t7\tAA==\t\t\t=\t\t",
         "bound\t3\tday\t3:9,20:",
     ]
 
 
 def test_what_rests_on_other_scans_has_a_part_that_does_not() -> None:
     blocks = BlockFilter(bits(1, 1), np.array([1, 4], np.int32), 99)
-    induced = IndexAnswer("7", bits(1, 1), None, OwnAnswer(bits(1, 0), blocks))
+    induced = IndexAnswer("7", bits(1, 1), own=OwnAnswer(bits(1, 0), blocks))
     assert pack_answers([ScanAnswer("1", (induced,))], {"2": ["8", "9"], "3": ["7"]}).split("\n") == [
         "rests\t2\t8\t9",
         "rests\t3\t7",
-        "1\t7\tAw==\t\tAQ==\tAw==:AQAAAAQAAAA=:99",
+        "1\t7\tAw==\t\t\tAQ==\tAw==:AQAAAAQAAAA=:99\t",
     ]
 
 

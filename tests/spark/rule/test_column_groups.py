@@ -323,7 +323,7 @@ def test_an_explanation_without_sidestep_does_not_fail(spark, tables):
 
 def test_an_index_of_its_files_alone_would_be_wrong(spark, tables):
     """In a file of one group, the columns of the others look like columns without values."""
-    with pytest.raises(SidestepError, match="holds the column groups of another table"):
+    with pytest.raises(SidestepError, match="has the parts of a table in column groups"):
         sidestep.index(spark, f"{tables}/_sidestep/groups")
 
 

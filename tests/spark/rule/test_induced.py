@@ -194,6 +194,36 @@ def test_what_is_left_lets_spark_broadcast(spark, enabled, star):
         assert "BroadcastHashJoin" in spark.sql(query)._jdf.queryExecution().executedPlan().toString()
 
 
+def test_a_calendar_in_one_file_is_known_to_the_row(spark, enabled, tmp_path):
+    """The common star: a dimension of one row group says nothing as a block, and its filtered rows say which days."""
+    days = np.arange(40_000)
+    calendar = {
+        "day": pa.array(days, pa.int32()),
+        "year": 1900 + days // 365,
+        "month": [f"M{n // 30 % 12}" for n in days],
+    }
+    write_file(tmp_path / "calendar" / "c0.parquet", pa.table(calendar))
+    for number in range(10):
+        sold = np.arange(400 * number, 400 * number + 400) + 36_000
+        write_file(
+            tmp_path / "sales" / f"f{number}.parquet", pa.table({"day": pa.array(sold, pa.int32()), "paid": sold})
+        )
+    tables = {name: str(tmp_path / name) for name in ("calendar", "sales")}
+    for path in tables.values():
+        sidestep.index(spark, path)
+    frames = {name: spark.read.parquet(path) for name, path in tables.items()}
+    query = "SELECT sum(paid) FROM {sales} s JOIN {calendar} c ON s.day = c.day WHERE c.year = 2000 AND c.month = 'M1'"
+    with switched_off(spark):
+        expected = rows_of(spark.sql(query, **frames))
+    found = spark.sql(query, **frames)
+    assert rows_of(found) == expected
+    # Days 36,500 to 36,864; months of thirty days go on through the years, so these are two of them.
+    held = {int(day) for day in days if 1900 + day // 365 == 2000 and day // 30 % 12 == 1}
+    assert files_read(found) == [["c0"], names(sorted({(day - 36_000) // 400 for day in held}))]
+    with settings(spark, spark__sidestep__induced__smallRows="0"):
+        assert files_read(spark.sql(query, **frames)) == [["c0"], ALL]
+
+
 def test_row_groups_of_files_that_are_read_are_passed_over_too(spark, enabled, star, tmp_path):
     """A few ranges become a condition over the scan, for Parquet's own statistics: it is no filter of the query's."""
     copy_of(spark, star, tmp_path)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
@@ -22,7 +22,11 @@ from sidestep.layout import block_sizes
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
 from sidestep.spark.organize.write import arrow_schema
-from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, write_blocks
+from sidestep.store.parquet.buckets import Bucketing, balanced_units, bucket_of
+from sidestep.store.parquet.encodings import choose_encodings
+from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, is_block_file, write_blocks
+from sidestep.synopsis.build import BuildPlan
+from sidestep.synopsis.recipe import parse_recipes
 
 SCHEMA = "a integer, s string"
 
@@ -174,3 +178,83 @@ def test_types_are_written_as_spark_reads_them(tmp_path: Path) -> None:
     assert b"org.apache.spark.version" in footer.metadata.metadata
     assert file.index["lower:y"].to_pylist() == [-171664], "the calendar is Spark's own, so the bound is the value"
     assert file.index["union"].to_pylist() == [None]
+
+
+ANY = {
+    "i": (pa.int64(), "bigint", st.integers(-(2**63), 2**63 - 1)),
+    "x": (pa.float64(), "double", st.floats()),
+    "s": (pa.string(), "string", st.text(max_size=40)),
+    "d": (pa.date32(), "date", st.dates()),
+    "n": (pa.decimal128(7, 2), "decimal(7,2)", st.decimals(-99999, 99999, places=2)),
+    "t": (pa.timestamp("us", "UTC"), "timestamp", st.datetimes().map(lambda at: at.replace(tzinfo=datetime.UTC))),
+    "b": (pa.bool_(), "boolean", st.booleans()),
+}
+
+
+@settings(max_examples=30)
+@given(st.data(), st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_of_columns_that_are_not_written_blocks_know_the_same(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, sizes: list[int]
+) -> None:
+    """One file holds all columns and another one of them: what the index says of the others is no different."""
+    root, count = tmp_path_factory.mktemp("beside"), sum(sizes)
+    columns = {
+        name: pa.array(data.draw(st.lists(st.none() | values, min_size=count, max_size=count)), arrow)
+        for name, (arrow, _, values) in ANY.items()
+    }
+    places = {
+        FILE: pa.array([0] * count, pa.int32()),
+        GROUP: pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int32()),
+    }
+    (batch,) = pa.table({"a": pa.array(range(count), pa.int32()), **columns, **places}).to_batches()
+    schema = pa.schema([("a", pa.int32()), *((name, arrow) for name, (arrow, _, _) in ANY.items())])
+    types = {"a": parse_type("int"), **{name: parse_type(text) for name, (_, text, _) in ANY.items()}}
+    making = BuildPlan(parse_recipes(dict.fromkeys(("i", "s", "d"), "values"), types))
+    common: dict[str, Any] = {"root": str(root), "columns": types, "min_size": 1_000, "making": making}
+    plans = [FilePlan(0, None, tuple(sizes))]
+    held = BlockTarget(schema=schema, spark_version="4.3.0", **common)
+    beside = BlockTarget(
+        schema=pa.schema([schema.field("a")]),
+        beside=schema.remove(0),
+        spark_version="4.3.0",
+        **common,
+    )
+    (whole,) = write_blocks([batch], held, plans)
+    (part,) = write_blocks([batch], beside, plans)
+    assert pq.read_schema(root / part.path).names == ["a", "_block"]
+    told = [name for name in whole.index.column_names if ":" in name]
+    assert sorted(told) == sorted(name for name in part.index.column_names if ":" in name)
+    for name in told:
+        assert part.index[name].to_pylist() == whole.index[name].to_pylist(), name
+    assert set(json.loads(part.stats)["nullCount"]) == {"a"}, "other readers find no such column in the file"
+
+
+def test_a_file_of_a_unit_is_named_by_its_bucket(tmp_path: Path) -> None:
+    runs = [(0, 0, 5, 0), (1, 0, 4, 0)]
+    unit = pa.array([7] * 5 + [8] * 4, pa.int32())
+    batches = pa.Table.from_batches(rows(runs, 20)).set_column(0, "a", unit).to_batches()
+    made = target(tmp_path, 10, bucketing=Bucketing("a", 5))
+    first, second = write_blocks(batches, made, [FilePlan(0), FilePlan(1)])
+    for file, number in ((first, 7), (second, 8)):
+        assert file.path.endswith(f"_{bucket_of(number, 5):05d}.c000.zstd.parquet")
+        assert is_block_file(file.path)
+    mixed = pa.Table.from_batches(rows([(0, 0, 9, 0)], 20)).set_column(0, "a", unit).to_batches()
+    with pytest.raises(SidestepError, match="several units"):
+        list(write_blocks(mixed, made, [FilePlan(0)]))
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.sets(st.integers(0, 60), max_size=10))
+def test_new_units_fill_the_buckets_evenly(count: int, buckets: int, taken: set[int]) -> None:
+    units = balanced_units(count, buckets, sorted(taken))
+    assert len({*units, *taken}) == count + len(taken), "no number is given twice"
+    before = [sum(bucket_of(unit, buckets) == at for unit in taken) for at in range(buckets)]
+    after = [sum(bucket_of(unit, buckets) == at for unit in (*taken, *units)) for at in range(buckets)]
+    assert max(after) <= max(*before, -(-(count + sum(before)) // buckets), min(before) + 1)
+
+
+def test_row_ids_are_sorted_in_blocks_where_that_makes_them_smaller() -> None:
+    draw = np.random.default_rng(0)
+    ids = draw.permutation(2_000_000)[:4_000]
+    sample = pa.table({"v": draw.random(4_000), "_rid": ids, "_block": pa.array([1] * 4_000, pa.int32())})
+    assert choose_encodings(sample, "_block").sort_by is None
+    assert choose_encodings(sample, "_block", "_rid").sort_by == "_rid"

@@ -97,6 +97,11 @@ class ColumnTrials:
         """The arrangement with which the queries read least of the group."""
         return self._try(group)[0]
 
+    @property
+    def few_valued(self) -> tuple[str, ...]:
+        """The filtered columns of few values: that a block knows the set of each is taken for granted here."""
+        return tuple(sorted(self._needs.sets))
+
     def _try(self, group: Group) -> tuple[ArrangedGroup, Floats]:
         columns = self.workload.reads[:, sorted(group)].sum(axis=1).astype(np.int32)
         key = (columns // max(1, int(np.gcd.reduce(columns, initial=0)))).tobytes()

@@ -87,7 +87,7 @@ class DrawnSample:
 
     sample: Sample
     satisfied: Mapping[int, Bits]
-    """By position among the items asked for; those that mean something else in this session are not here."""
+    """By position among the features asked for; those that mean something else in this session are not here."""
     file: RowNumbers
     """The file that each row is in, numbered from 0; all 0 where that is not known."""
     files: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,15 +90,33 @@ def search(workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = 
     return Search(_cheapest([together, *reversed(path), single]), single, together, tuple(path))
 
 
-def rate_again(found: Search, workload: ColumnWorkload, rows: GroupRows, model: CostModel | None = None) -> Scheme:
-    """The cheapest of all schemes that a search came across, by other rows than it went by.
+def rate_again(
+    found: Search,
+    workload: ColumnWorkload,
+    rows: GroupRows,
+    model: CostModel | None = None,
+    *,
+    most: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Scheme:
+    """The cheapest of the schemes that a search came across, by other rows than it went by.
 
     A search is quick where groups are rated by their features alone. What a group is worth if it is arranged by all
-    means takes seconds to find out, which is little for the few groups on the way.
+    means takes seconds to find out, which is little for the few groups on the way. With ``most``, one group for all and
+    only so many schemes are rated, those first that the search found cheapest; ``stop`` is asked before each further
+    one.
     """
     model = model or CostModel()
     schemes = [found.together, *reversed(found.path), found.single]
-    return _cheapest([Scheme.of(scheme.groups, workload, rows, model) for scheme in schemes])
+    if most is not None:
+        first = {scheme.groups: scheme for scheme in sorted(schemes, key=lambda scheme: scheme.cost)}
+        schemes = [first[groups] for groups in dict.fromkeys([found.together.groups, *list(first)[:most]])]
+    rated: list[Scheme] = []
+    for scheme in schemes:
+        if len(rated) > 1 and stop():
+            break
+        rated.append(Scheme.of(scheme.groups, workload, rows, model))
+    return _cheapest(rated)
 
 
 def _cheapest(schemes: Sequence[Scheme]) -> Scheme:

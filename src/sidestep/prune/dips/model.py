@@ -34,7 +34,7 @@ class InducedOptions:
     """Computing time after which no further predicate is derived; what has been pruned by then stays pruned."""
     rounds: int = 10
     """Times that the schedule is repeated, at most."""
-    small_rows: int = 1_000
+    small_rows: int = 100_000
     """Tables of at most this many rows are known to the row; 0 is for none."""
     movement: bool = True
     """Whether predicates leave the part of the plan that consists of selections and joins alone."""

@@ -67,13 +67,15 @@ class ScanReport:
     files: Amounts | None = None
     bytes: Amounts | None = None
     row_groups: Amounts | None = None
-    """Row groups of indexed files; kept are those in which, for all that is known, a row may match."""
+    """Row groups of indexed files; kept are those that are read, unless Spark's own filters pass over more."""
     rows: Amounts | None = None
     """Rows of indexed files."""
     unknown_files: int = 0
     """Files without a valid index entry: always read."""
     by_block: bool = False
     """Whether row groups are passed over inside the files that are read: a laid-out table, read through its log."""
+    in_part: bool = False
+    """The same for a table whose row groups carry no ids: Spark is given pieces of its files."""
     files_without_ids: int = 0
     """Files to be read whose row groups carry no block ids; as long as there are any, all row groups are read."""
     chosen: tuple[tuple[str, str], ...] = ()
@@ -99,6 +101,7 @@ class ScanReport:
             "bytes": _amounts(self.bytes),
             "unknown_files": self.unknown_files,
             "by_block": self.by_block,
+            "in_part": self.in_part,
             "files_without_ids": self.files_without_ids,
             "chosen": [{"condition": condition, "source": source} for condition, source in self.chosen],
             "reasons": [reason.to_dict() for reason in self.reasons],
@@ -328,7 +331,7 @@ def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
         less = len(scan.groups) < scan.groups_in_all
         yield "", f"reads {len(scan.groups)} of {scan.groups_in_all} column groups: {names}{joined}", less
     for reason in scan.reasons:
-        yield reason.condition, *_effect(reason, scan.by_block)
+        yield reason.condition, *_effect(reason, scan.by_block or scan.in_part)
     for condition, source in scan.chosen:
         yield condition, f"chooses when the query runs, by {source}", not source.startswith("nothing")
     if scan.files_without_ids and scan.reason is None:

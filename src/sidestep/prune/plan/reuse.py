@@ -3,12 +3,16 @@
 A common table expression that is used twice is in the plan twice, and so is a dimension that two joins filter alike.
 Where both copies come to the same, Spark runs one and uses its result again (a reused exchange). Induced predicates may
 differ from copy to copy, and then the copies would not come to the same any more: each would read less, but both
-together more. So the copies keep what one of them needs.
+together more. So the copies keep what one of them needs. Where they need nothing in common (two months of one table,
+joined with each other), both together read no more than one for both, and whether Spark would run one is not certain:
+they go their own ways.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from sidestep.synopsis import Mask
 
@@ -33,6 +37,25 @@ def reused_groups(parts: Iterable[tuple[int, tuple[str, ...]]]) -> list[tuple[st
             group_of.update(dict.fromkeys(together, together))
     groups = {id(group): tuple(group) for group in group_of.values() if len(group) > 1}
     return list(groups.values())
+
+
+def worth_sharing(kept: Mapping[str, tuple[Mask, ...]], groups: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The groups whose scans, given what is kept of each, need some of the same blocks.
+
+    >>> first, second, all_blocks = (np.array(bits, np.bool_) for bits in ([1, 0], [0, 1], [1, 1]))
+    >>> worth_sharing({"a": (first,), "b": (second,), "c": (all_blocks,)}, [("a", "b"), ("a", "c")])
+    [('a', 'c')]
+    """
+    return [group for group in groups if not _apart([kept[key] for key in group if key in kept], len(group))]
+
+
+def _apart(masks: Sequence[tuple[Mask, ...]], copies: int) -> bool:
+    """Whether all copies are known, each keeps something, and no block is kept for two."""
+    if len(masks) < copies or len({tuple(map(len, own)) for own in masks}) > 1:
+        return False
+    needed = [sum(mask.astype(np.int64) for mask in at_once) for at_once in zip(*masks, strict=True)]
+    some = all(any(mask.any() for mask in own) for own in masks)
+    return some and all(int(np.max(counts, initial=0)) <= 1 for counts in needed)
 
 
 def share_kept(kept: Mapping[str, tuple[Mask, ...]], groups: Sequence[tuple[str, ...]]) -> dict[str, tuple[Mask, ...]]:

@@ -33,7 +33,6 @@ from sidestep.store.sidecars.layout import FILE_BYTES, UNIT_ROWS, LayoutSpec
 from sidestep.workload import (
     Feature,
     FeatureSet,
-    Item,
     Workload,
     augment,
     table_workload,
@@ -51,7 +50,7 @@ MOST_ROWS_FOR_WIDTH = 1_000
 def draw(
     rows: DataFrame,
     types: Mapping[str, DataType],
-    items: Sequence[Item],
+    features: Sequence[Feature],
     *,
     total: int,
     spec: LayoutSpec,
@@ -61,13 +60,12 @@ def draw(
 ) -> DrawnSample:
     """About ``sample_rows`` rows, the same ones each time.
 
-    ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Predicates
-    are evaluated by Spark, opaque ones too, and only those that read back as what they say.
+    ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Features are
+    evaluated by Spark, opaque ones too, and only those that read back as what they say.
     """
-    features = FeatureSet("sample", tuple(Feature((item.predicate,)) for item in items))
-    checked = check_features(rows.sparkSession, features, rows.schema, warn=False)
+    checked = check_features(rows.sparkSession, FeatureSet("sample", tuple(features)), rows.schema, warn=False)
     left_out = {one.feature for one in checked.left_out}
-    used = [at for at, feature in enumerate(features.features) if feature not in left_out]
+    used = [at for at, feature in enumerate(features) if feature not in left_out]
     located, _ = with_units(_with_files(rows), spec, partition_columns)
     fraction = min(1.0, sample_rows / max(1, total))
     chosen = located.sample(fraction=fraction, seed=SEED) if fraction < 1 else located
@@ -92,7 +90,7 @@ def draw(
     paths, file = ranks(table[FILE_PATH])
     return DrawnSample(
         sample,
-        {item: np.ascontiguousarray(bits[:, at]) for at, item in enumerate(used)},
+        {number: np.ascontiguousarray(bits[:, at]) for at, number in enumerate(used)},
         file.clip(0),
         tuple(paths.to_pylist()),
         _widths(rows),
@@ -168,9 +166,7 @@ def draw_study(
     partition_columns: Sequence[str] = (),
 ) -> Study:
     """Draw the sample that the workload's candidates are judged by."""
-    if table not in tables_of(workload):
-        named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
-        raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
+    check_reads(workload, table)
     of_log = table_workload(workload, table)
     augmented = augment(of_log)
     sets = candidate_sets(augmented)
@@ -183,7 +179,7 @@ def draw_study(
     drawn = draw(
         rows,
         {name: type for name, type in types.items() if name in filtered},
-        [augmented.items[item] for item in items],
+        [Feature((augmented.items[item].predicate,)) for item in items],
         total=total,
         spec=LayoutSpec(by=units, unit_rows=unit_rows),
         partition_columns=partition_columns,
@@ -213,6 +209,13 @@ def draw_study(
         unit_rows=unit_rows,
         given_by=by is not None,
     )
+
+
+def check_reads(workload: Workload, table: str) -> None:
+    """Refuse a log that says nothing of the table."""
+    if table not in tables_of(workload):
+        named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
+        raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
 
 
 def _sample_size(total: int, min_size: int) -> int:

@@ -24,9 +24,9 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   question)``: a line per scan, ``key TAB index id TAB …``. The reply has for each line a ``1`` if every file of the
   scan has a valid entry in one of these indexes, else a ``0``; it is empty if the plan is no longer known.
 - *answers*, Python → Java: the reply to a plan: for each scan with something to skip a line ``key TAB (index id TAB
-  skipped files TAB kept blocks TAB own files TAB own blocks) TAB …``, the files as bits over the index's entries, and
-  at most one bound. ``own`` is the same by the query's own predicates alone, or ``=`` in place of the files if that is
-  all.
+  skipped files TAB kept blocks TAB row groups TAB own files TAB own blocks TAB own row groups) TAB …``, the files as
+  bits over the index's entries, and at most one bound. ``own`` is the same by the query's own predicates alone, or
+  ``=`` in place of the files if that is all.
 - *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
   bounds and whatever is not ``own`` rest on.
 - *select*, Python → Java: a line of the answers: ``select TAB key TAB copy TAB index id TAB join TAB input TAB
@@ -38,10 +38,12 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
 - *choose*, Java → Python: ``Planner.apply("choose\\ntoken\\nquestion\\nvalues")`` when the query runs, in pieces like a
   plan. The values are JSON, one of each source: a literal; ``["values", literal, …]``; ``["ranges", type, ends]``,
   whole numbers as 8-byte integers, little-endian, as base64; ``["summary", [least, greatest], …, [cell, …]]``. The
-  reply is ``files TAB kept blocks``, the files to be read as bits, and ``TAB column TAB ranges`` if there is a bound;
-  empty if everything is to be read.
+  reply is ``files TAB kept blocks TAB row groups``, the files to be read as bits, and ``TAB column TAB ranges`` if
+  there is a bound; empty if everything is to be read.
 - *kept blocks*, Python → Java: part of an answer: empty, or ``files:ranges:bytes``: which files have block ids (as
   bits), low and high ends of ranges of ids, and the bytes to be read.
+- *row groups*, Python → Java: part of an answer: empty, or ``runs:bytes``: the row groups to be read of files that are
+  read in part, as 4-byte integers (``RowGroups.runs``), and what the others of these files take on disk.
 - *bound*, Python → Java: a line of the answers: ``bound TAB key TAB column TAB low:high,low:high``. Either end may be
   missing; both are whole numbers and belong to the range.
 - *keys*, Python → Java: ``rule.putKeys(index id, root, paths, numbers, footers)``: the files that an index has entries
@@ -51,7 +53,8 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   values)``: a relation over these files; of each, a text or null per partition column.
 - *coverage*, Java → Python: the reply of ``inspector.coverage(rule, scan, "index id,…")``, in lines: files and bytes
   that are listed, that partition filters leave, that have no entry, that are read (and a ``1`` if blocks are told by
-  their ids); then for each index the entries listed and the entries that partition filters leave, as bits.
+  their ids); then for each index the entries listed, those that partition filters leave, and those of files that are
+  read in part, as bits.
 - *scan*, Java → Python: ``inspector.metrics(scan)``: lines ``name=value``; ``inspector.filesRead(scan)``: paths joined
   by NUL.
 - *statements*, Python → Java: ``analyzer.submit(text)``: statements joined by NUL.
@@ -76,7 +79,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.prune.analysis import RuntimeSelector
-from sidestep.prune.conditions import BlockFilter
+from sidestep.prune.conditions import BlockFilter, RowGroups
 from sidestep.prune.plan.algebra import Sides
 from sidestep.store.parquet.footer import Digests
 from sidestep.synopsis import Mask
@@ -149,6 +152,8 @@ class IndexAnswer:
     """The files that need not be read, by entry."""
     blocks: BlockFilter | None = None
     """The blocks to be read of the others, where these have ids."""
+    groups: RowGroups | None = None
+    """The row groups to be read of them, where they have not."""
     own: OwnAnswer | None = None
     """What of that joined tables have no part in; None if that is all."""
 
@@ -159,6 +164,7 @@ class OwnAnswer:
 
     files: Mask
     blocks: BlockFilter | None = None
+    groups: RowGroups | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +191,19 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
     """The reply to a plan; ``witnesses`` are the scans that what is not ``own`` rests on, with their indexes.
 
     >>> pack_answers([ScanAnswer("1,2", (IndexAnswer("7", np.array([True, False, True])),), "day\\t3:9")], {"3": ["8"]})
-    'rests\\t3\\t8\\n1,2\\t7\\tBQ==\\t\\t=\\t\\nbound\\t1,2\\tday\\t3:9'
+    'rests\\t3\\t8\\n1,2\\t7\\tBQ==\\t\\t\\t=\\t\\t\\nbound\\t1,2\\tday\\t3:9'
     """
     lines = ["\t".join(["rests", key, *indexes]) for key, indexes in (witnesses or {}).items()]
     for answer in answers:
         parts = [answer.key]
         for one in answer.skipped:
-            parts += [one.index, pack_bits(one.files), pack_blocks(one.blocks)]
-            parts += ["=", ""] if one.own is None else [pack_bits(one.own.files), pack_blocks(one.own.blocks)]
+            parts += [one.index, pack_bits(one.files), pack_blocks(one.blocks), pack_groups(one.groups)]
+            own = one.own
+            parts += (
+                ["=", "", ""]
+                if own is None
+                else [pack_bits(own.files), pack_blocks(own.blocks), pack_groups(own.groups)]
+            )
         if len(parts) > 1:
             lines.append("\t".join(parts))
         # A column's name may hold a tab or a line's end: Java would then take a part of it for the name of another.
@@ -212,9 +223,9 @@ def _pack_selector(key: str, answer: SelectorAnswer) -> str:
     return "\t".join(map(str, parts))
 
 
-def pack_choice(files: Mask, blocks: BlockFilter | None, bound: str) -> str:
+def pack_choice(files: Mask, blocks: BlockFilter | None, groups: RowGroups | None, bound: str) -> str:
     """The reply to values that have become known."""
-    parts = [pack_bits(files), pack_blocks(blocks)]
+    parts = [pack_bits(files), pack_blocks(blocks), pack_groups(groups)]
     return "\t".join([*parts, bound] if bound.count("\t") == 1 and "\n" not in bound else parts)
 
 
@@ -282,6 +293,11 @@ def pack_blocks(blocks: BlockFilter | None) -> str:
     return ":".join([pack_bits(blocks.files), _text(blocks.ranges.astype("<i4")), str(blocks.bytes)])
 
 
+def pack_groups(groups: RowGroups | None) -> str:
+    """Which row groups to read of files that are read in part."""
+    return "" if groups is None else f"{_text(groups.runs.astype('<i4'))}:{groups.spared}"
+
+
 @dataclass(frozen=True, slots=True)
 class FileCount:
     """Some files of a scan."""
@@ -303,21 +319,23 @@ class ScanCoverage:
     """Those left after skipping."""
     by_block: bool
     """Whether blocks are told by their ids."""
-    entries: tuple[tuple[Mask, Mask], ...]
-    """Of each index, the entries of the files listed and of those selected."""
+    entries: tuple[tuple[Mask, Mask, Mask], ...]
+    """Of each index, the entries of the files listed, of those selected, and of those that are read in part."""
 
 
 def unpack_scan_coverage(text: str, sizes: Sequence[int]) -> ScanCoverage:
     """What ``inspector.coverage`` says of a scan, given how many entries each of the indexes has.
 
-    >>> found = unpack_scan_coverage("3 30\\n2 20\\n1 10\\n1 9 1\\nAw==\\nAg==", [2])
+    >>> found = unpack_scan_coverage("3 30\\n2 20\\n1 10\\n1 9 1\\nAw==\\nAg==\\nAA==", [2])
     >>> found.read, found.by_block, [mask.tolist() for mask in found.entries[0]]
-    (FileCount(files=1, bytes=9), True, [[True, True], [False, True]])
+    (FileCount(files=1, bytes=9), True, [[True, True], [False, True], [False, False]])
     """
     lines = text.split("\n")
     listed, selected, unknown, read = ([int(number) for number in line.split()] for line in lines[:4])
     bits = iter(lines[4:])
-    entries = tuple((unpack_bits(next(bits), size), unpack_bits(next(bits), size)) for size in sizes)
+    entries = tuple(
+        (unpack_bits(next(bits), size), unpack_bits(next(bits), size), unpack_bits(next(bits), size)) for size in sizes
+    )
     return ScanCoverage(
         FileCount(*listed), FileCount(*selected), FileCount(*unknown), FileCount(*read[:2]), bool(read[2]), entries
     )

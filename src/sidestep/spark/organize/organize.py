@@ -198,19 +198,19 @@ def _route_rows(
     matches = [f.col(name_text(key)).eqNullSafe(f.col(name)) for key, name in keys.items()]
     joined = featurized.join(looked_up, matches, "left")
     if files.parted:
-        joined = _deal_out(joined)
+        joined = _deal_out(joined, target)
     # A row that found no group goes on without one, to the task that will say so.
     placed = joined.withColumn(TASK, f.coalesce(TASK, f.lit(0))).repartitionById(files.tasks, f.col(TASK))
     order = [f.col(name_text(name)) for name in spec.order]
     return with_partition_texts(placed.sortWithinPartitions(FILE, GROUP, *order), target)
 
 
-def _deal_out(joined: DataFrame) -> DataFrame:
-    """Rows of a group that is larger than a file, dealt out to several by what they hold."""
+def _deal_out(joined: DataFrame, target: BlockTarget) -> DataFrame:
+    """Rows of a group that is larger than a file, dealt out to several by what is to be written of them."""
     held = [
-        f.col(name_text(field.name))
-        for field in joined.schema.fields
-        if not field.name.startswith(RESERVED) and field.dataType.typeName() not in ("array", "map", "struct")
+        f.col(name_text(name))
+        for name in target.schema.names
+        if joined.schema[name].dataType.typeName() not in ("array", "map", "struct", "variant")
     ]
     part = f.pmod(f.xxhash64(*held), f.col(PARTS)).cast("int")
     return joined.withColumns({FILE: f.col(FILE) + part, TASK: f.col(TASK) + part})

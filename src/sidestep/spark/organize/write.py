@@ -55,7 +55,7 @@ def write_on_spark(
     With ``by_task``, rows carry file number 0 and each task takes the plan of its own number, the first again after the
     last. ``spark_partition_id`` would not do: of rows that Spark has at hand, it is 0 in every task.
     """
-    names = [*target.schema.names, FILE, GROUP, *target.words, *target.partition_texts]
+    names = [*target.schema.names, *target.beside.names, FILE, GROUP, *target.words, *target.partition_texts]
     planned = tuple(plans)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

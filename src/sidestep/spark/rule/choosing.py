@@ -25,7 +25,7 @@ from sidestep.predicate import (
 from sidestep.predicate.formula import Formula, Within
 from sidestep.predicate.serial import from_dict, to_dict, type_from_json, type_to_json
 from sidestep.prune.analysis import RuntimeSelector
-from sidestep.prune.conditions import block_filter, chosen_bound
+from sidestep.prune.conditions import block_filter, chosen_bound, row_groups
 from sidestep.prune.plan.algebra import PARAMETER
 from sidestep.prune.selectors.partitions import bind
 from sidestep.spark.jvm.plan_reader import literal_value
@@ -64,7 +64,8 @@ def choose(indexes: Indexes | None, request: ChoiceRequest) -> str:
     bound = ""
     if blocks is None and isinstance(formula, Within):
         bound = chosen_bound(formula.column, formula.ranges, catalog, kept)
-    return pack_choice(catalog.files_kept(kept), blocks, bound)
+    groups = row_groups(catalog, kept, opened.index.map.row_group)
+    return pack_choice(catalog.files_kept(kept), blocks, groups, bound)
 
 
 def known_formula(predicate: Predicate, values: Sequence[Any], grid: Sequence[int] | None) -> Formula | None:

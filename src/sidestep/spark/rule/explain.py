@@ -158,8 +158,8 @@ def _report(
     mine = planned.scans if planned is not None and reason is None else ()
     decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
     induced = planned.decision.induced if planned is not None else None
-    for index, (of_listed, of_selected) in zip(indexes, coverage.entries, strict=True):
-        report = _with_blocks(report, index, decisions.get(index.id), induced, of_listed, of_selected)
+    for index, entries in zip(indexes, coverage.entries, strict=True):
+        report = _with_blocks(report, index, decisions.get(index.id), induced, *entries)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
@@ -174,18 +174,22 @@ def _with_blocks(
     induced: Induced | None,
     listed: Mask,
     selected: Mask,
+    in_part: Mask,
 ) -> ScanReport:
     """Adds the row groups and rows of the files that one index knows, and who skipped what of them."""
     blocks = index.index.map
     file_of = blocks.file_of_block
     kept_files = selected if decision is None else selected & ~decision.skipped_files
-    kept_blocks = selected[file_of] if decision is None else selected[file_of] & decision.kept
     there = listed[file_of]
-    read = kept_blocks if report.by_block else kept_files[file_of]
+    read = kept_files[file_of]
+    if decision is not None and report.by_block:
+        read = read & decision.kept
+    elif decision is not None and decision.row_groups is not None:
+        read = read & (decision.row_groups.read | ~in_part[file_of])
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
     report = replace(
         report,
-        row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(kept_blocks.sum())),
+        row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(read.sum())),
         rows=Amounts(
             before_rows.total + int(blocks.rows[there].sum()),
             before_rows.kept + int(blocks.rows[read].sum()),
@@ -195,6 +199,9 @@ def _with_blocks(
         return report
     if report.by_block and report.bytes is not None:
         report = replace(report, bytes=Amounts(report.bytes.total, int(blocks.bytes[read].sum())))
+    elif in_part.any() and report.bytes is not None:
+        spared = int(blocks.bytes[in_part[file_of] & ~read].sum())
+        report = replace(report, in_part=True, bytes=Amounts(report.bytes.total, report.bytes.kept - spared))
     elif decision.block_filter is not None:
         without = selected & ~decision.skipped_files & ~decision.block_filter.files
         report = replace(report, files_without_ids=report.unknown_files + int(without.sum()))

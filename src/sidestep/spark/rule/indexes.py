@@ -20,7 +20,7 @@ from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
 from sidestep.store.index.small_table import SmallTable
 from sidestep.store.index.table_index import open_folder, warn_once
-from sidestep.store.sidecars.column_groups import is_inner
+from sidestep.store.snapshots.groups import is_inner
 
 log = logging.getLogger("sidestep")
 
@@ -88,7 +88,7 @@ class Indexes:
                 opened = looked[candidate]
                 if opened is not None:
                     distinct[opened.id] = opened
-                    if self._refresher is not None and not is_inner(candidate):
+                    if self._refresher is not None and not is_inner(locate(candidate)):
                         self._refresher.met(candidate)
                     break
         return list(distinct.values())

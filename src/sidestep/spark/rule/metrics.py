@@ -59,10 +59,22 @@ class ScanMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryMetrics:
+    """One scan of a cached table as it ran."""
+
+    table: str
+    """The name that it was cached by; empty for a DataFrame."""
+    rows: int
+    """Rows of the batches that were read: Spark passes over those whose least and greatest values tell it to."""
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """All file scans of a query, in no particular order. A scan whose result was reused is there once."""
 
     scans: tuple[ScanMetrics, ...]
+    memory: tuple[MemoryMetrics, ...] = ()
+    """What was read from memory instead, which counts nowhere else."""
 
     @property
     def files(self) -> int:
@@ -85,6 +97,8 @@ class Metrics:
             table.add_column(heading, justify="right")
         for scan in self.scans:
             table.add_row(scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes))
+        for cached in self.memory:
+            table.add_row(f"{cached.table or 'a DataFrame'} in memory", "-", f"{cached.rows:,}", "-")
         chosen = [(scan, each) for scan in self.scans for each in scan.selectors]
         if not chosen:
             return table
@@ -127,4 +141,7 @@ def metrics(df: DataFrame) -> Metrics:
                 selectors=read_selectors(inspector.selectors(scan)),
             )
         )
-    return Metrics(tuple(scans))
+    memory = (
+        MemoryMetrics(inspector.memoryName(each), inspector.memoryRows(each)) for each in inspector.memoryScans(plan)
+    )
+    return Metrics(tuple(scans), tuple(memory))

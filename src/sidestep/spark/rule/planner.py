@@ -13,7 +13,7 @@ from sidestep.predicate import DataType, Formula
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
 from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
-from sidestep.prune.conditions import BlockFilter, block_filter, worthwhile_bound
+from sidestep.prune.conditions import BlockFilter, RowGroups, block_filter, row_groups, worthwhile_bound
 from sidestep.prune.decide import decide
 from sidestep.prune.plan.algebra import is_parameter
 from sidestep.spark.jvm.plan_reader import read_plan
@@ -76,12 +76,21 @@ class ScanDecision:
         return block_filter(self.catalog, kept, ids, np.logical_or.reduce(worth)) if worth else None
 
     @cached_property
+    def row_groups(self) -> RowGroups | None:
+        """The same where blocks have no ids, or not in every file: the row groups to be read of files that are."""
+        return self._row_groups(self.kept)
+
+    def _row_groups(self, kept: Mask) -> RowGroups | None:
+        """Blocks of a table in column groups all have ids."""
+        return row_groups(self.catalog, kept, self.index.index.map.row_group) if self.scan.groups is None else None
+
+    @cached_property
     def own(self) -> OwnAnswer | None:
         """What is skipped whatever becomes of joined tables; None if these have no part in what is skipped."""
         if not (self.static & ~self.kept).any():
             return None
         certain = self.static | self.kept
-        return OwnAnswer(~self.catalog.files_kept(certain), self._filter(certain))
+        return OwnAnswer(~self.catalog.files_kept(certain), self._filter(certain), self._row_groups(certain))
 
 
 class IndexedTables:
@@ -259,10 +268,11 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
                 decision.index.id,
                 decision.skipped_files,
                 decision.block_filter,
+                decision.row_groups,
                 decision.own if planned.decision.witnesses else None,
             )
             for decision in decisions
-            if decision.skipped_files.any() or decision.block_filter is not None or bound
+            if decision.skipped_files.any() or decision.block_filter or decision.row_groups or bound
         )
         yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)))
 

@@ -17,6 +17,8 @@ setting                                       meaning
 ``spark.sidestep.selectors.leastBytes``       see :class:`~sidestep.prune.analysis.SelectorOptions`
 ``spark.sidestep.selectors.mostTouched``
 ``spark.sidestep.selectors.leastGain``
+``spark.sidestep.rowGroups``                  whether Spark is given pieces of files where row groups are ruled out
+                                              that carry no block ids (read in Java)
 ``spark.sidestep.fileKeys``                   what tells the file that was indexed from another in its place:
                                               ``listing`` (size and modification time), or ``footer`` (a digest of
                                               its footer as well; read in Java, and when a table is indexed)
@@ -114,6 +116,8 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
             raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + each for each in known)}.")
     if name == "fileKeys" and value.lower() not in FILE_KEYS:
         raise SidestepError(f"files are told apart by {' or '.join(FILE_KEYS)}.")
+    if name == "rowGroups" and value.lower() not in ("true", "false"):
+        raise SidestepError("row groups are left out, or not, by true or false.")
     if name == "seconds" and not float(value) > 0:
         raise SidestepError("a query can only wait for more than 0 seconds.")
     if name not in SWITCHES and not name.startswith("stages."):

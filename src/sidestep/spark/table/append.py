@@ -7,6 +7,7 @@ files belong to no unit, so ``optimize`` finds and organizes them.
 
 from __future__ import annotations
 
+import json
 import os
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,11 +21,16 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import with_partition_texts, write_on_spark
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import read_every_row, without_block_ids
+from sidestep.spark.relation import read_every_row, resolve, without_block_ids
+from sidestep.spark.table.column_groups import append_to_groups
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import TableState, check_rows, commit_files, find_table, open_table
-from sidestep.store import Snapshot
+from sidestep.store import Location, Snapshot, locate
+from sidestep.store.commit.transaction import with_retries
+from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.writer import FILE, GROUP
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS
+from sidestep.store.snapshots.groups import has_groups, inner_table
 from sidestep.synopsis.recipe import RecipeText
 
 SPAN = 64
@@ -49,8 +55,12 @@ def append(
     Columns are matched by name. A column that the rows lack becomes NULL; one too many, or one of another type, is an
     error. One atomic commit: readers see all of the rows or none. Of a path every row is read, or it is an error,
     whatever the session is set to ignore; a DataFrame is what it is. Blocks get the synopses that the table has, but
-    for columns that ``synopses`` names: those get what it says, in what comes later as well.
+    for columns that ``synopses`` names: those get what it says, in what comes later as well. A table in column groups
+    gets the rows in all its groups, laid out as those that it has, and no other synopses than it has.
     """
+    location = locate(resolve(spark, table))
+    if has_groups(location):
+        return _append_to_groups(spark, location, rows, synopses, index_dir, Watch(spark.sparkContext, progress))
     root = find_table(spark, table)
     given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
     watch = Watch(spark.sparkContext, progress)
@@ -67,6 +77,33 @@ def append(
             state, written, (), source=source, operation="WRITE", data_change=True, watch=watch
         ).version
     return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
+
+
+def _append_to_groups(
+    spark: SparkSession,
+    root: Location,
+    rows: DataFrame | str | os.PathLike[str],
+    synopses: RecipeText | None,
+    index_dir: str | os.PathLike[str] | None,
+    watch: Watch,
+) -> WriteReport:
+    if synopses is not None or index_dir is not None:
+        raise SidestepError(
+            f"{root.uri} is in column groups, which keep their synopses: leave synopses and index_dir out."
+        )
+    groups = COLUMN_GROUPS.load(index_folder(inner_table(root)))
+    if groups is None:
+        raise SidestepError(f"{root.uri} is damaged: nothing there says which columns lie in which group.")
+    schema = StructType.fromJson(json.loads(groups.schema))
+
+    def work() -> WriteReport:
+        given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
+        matched = match_columns(given, schema, root.uri)
+        state, version, written = append_to_groups(given.sparkSession, root, matched, source, watch)
+        added = sum(file.rows for file in written) // len(groups.groups)
+        return WriteReport.of("append", state, version, written, watch.stages, rows=added)
+
+    return with_retries(work)
 
 
 def _read(spark: SparkSession, path: str | os.PathLike[str]) -> tuple[DataFrame, Snapshot]:

@@ -39,10 +39,12 @@ def id_of(checked: CheckedFeatures) -> str | None:
     return checked.features.id if len(checked.features) else None
 
 
-def with_value_sets(recipes: Mapping[str, Recipe], chosen: ChosenLayout, named: Collection[str]) -> dict[str, Recipe]:
+def with_value_sets(
+    recipes: Mapping[str, Recipe], few_valued: Collection[str], named: Collection[str]
+) -> dict[str, Recipe]:
     """The recipes with sets of values for the columns of few that queries filter: the layout tells those apart.
 
     Columns that are named have what their user said.
     """
-    listed = [name for name in chosen.layout.few_valued if name not in named and name in recipes]
+    listed = [name for name in few_valued if name not in named and name in recipes]
     return {**recipes, **{name: recipes[name].with_size(VALUES, VALUES.sizes.usual) for name in listed}}

@@ -13,16 +13,26 @@ from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning
-from sidestep.spark.advise.source import Source, read_source
+from sidestep.spark.advise.column_study import choose_column_groups
+from sidestep.spark.advise.source import Source, data_columns, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import unit_expression
+from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, resolve
 from sidestep.spark.table.chosen import id_of, spec_of, with_value_sets
+from sidestep.spark.table.column_groups import (
+    check_free,
+    check_group_names,
+    default_unit_rows,
+    new_groups,
+    plan_groups,
+    write_groups,
+)
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
@@ -77,6 +87,7 @@ def load(
     unit_rows: int | None = None,
     file_bytes: int | None = None,
     family: str | None = None,
+    layout: str | None = None,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
     limit: int | str | None = None,
@@ -102,26 +113,48 @@ def load(
     :func:`sidestep.index`. Without log and budget they are those that the table had before; columns that ``synopses``
     names get what it says. The old version of the table stays readable; what others append meanwhile stays in the
     table as it is.
+
+    ``layout="gsop"`` puts the columns into groups, each with a row order of its own, which a log decides: a new table
+    that :func:`sidestep.read` alone can read. Where no division of the columns serves the queries better than one
+    group, the table is laid out as with ``"sop"``, the ordinary way.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")
+    if layout not in (None, "sop", "gsop"):
+        raise SidestepError(f"There is no layout {layout!r}: it is 'sop', rows in blocks, or 'gsop', column groups.")
+    in_groups = layout == "gsop"
+    if in_groups:
+        refused = {"features": features, "by": by, "num_features": num_features, "order": order, "family": family}
+        _check_group_options(log=log, target=target, **refused, index_dir=index_dir)
     size = None if budget is None else bytes_of(budget)
     path = resolve(spark, source)
     root = locate(path)
     destination = root if target is None else locate(resolve(spark, target))
-    _check_target(root, destination)
+    if in_groups:
+        check_free(destination)
+    else:
+        _check_target(root, destination)
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
     request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
     def work() -> LoadReport:
         origin = read_source(quiet, path, name or name_of(source, root))
+        if in_groups:
+            check_group_names(origin)
         index = open_index(destination, index_dir)
         with watch.stage("analyze"):
             workload, usage = None, None
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
+        notes: list[str] = []
+        if in_groups and workload is not None and usage is not None:
+            request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
+            grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch)
+            if isinstance(grouped, LoadReport):
+                return grouped
+            notes.append(grouped)
         with watch.stage("choose"):
             checked, spec, chosen = _choose_spec(quiet, origin, request, index.folder, workload, watch)
         before = index if index.index_files else open_index(root)
@@ -131,7 +164,7 @@ def load(
                 choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size)
                 if chosen is not None:
                     named = () if synopses is None else parse_recipes(synopses, origin.types)
-                    choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen, named))
+                    choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen.layout.few_valued, named))
         making = rebuilt_synopses(
             origin.snapshot,
             before,
@@ -142,9 +175,91 @@ def load(
         )
         snapshot = origin.snapshot if destination.uri == root.uri else _new_snapshot(destination, origin)
         state = table_state(quiet, snapshot, index, origin.schema, spec, checked, making)
-        return _lay_out(origin, state, choice, chosen, watch)
+        return _lay_out(origin, state, choice, chosen, watch, notes)
 
     return with_retries(work)
+
+
+@dataclass(frozen=True)
+class GroupsRequest:
+    """What the caller of a load into column groups wants."""
+
+    layout: LayoutRequest
+    target: Location
+    synopses: RecipeText | None
+    budget: int | None
+    limit: int | str | None
+
+
+def _check_group_options(*, log: object, target: object, **others: object) -> None:
+    """Refuse what column groups cannot do."""
+    if log is None:
+        raise SidestepError("Column groups are chosen by a log of queries: give log=…, or leave layout='gsop' out.")
+    if target is None:
+        raise SidestepError("Column groups are a table of their own: say where it is to be, with target=….")
+    for name, value in others.items():
+        if value is not None:
+            raise SidestepError(f"With layout='gsop', each group is arranged by the log: leave {name}=… out.")
+
+
+def _load_groups(
+    spark: SparkSession,
+    source: Source,
+    request: GroupsRequest,
+    workload: Workload,
+    usage: ColumnUsage,
+    watch: Watch,
+) -> LoadReport | str:
+    """Load the table into column groups; where one group is best, a sentence that says so."""
+    asked = request.layout
+    spec = LayoutSpec()
+    spec = replace(
+        spec,
+        min_size=spec.min_size if asked.min_size is None else asked.min_size,
+        file_bytes=spec.file_bytes if asked.file_bytes is None else asked.file_bytes,
+    )
+    types = data_columns(source.schema, ())
+    with watch.stage("count"):
+        files = NumberedFiles(source.rows)
+    if not files.total:
+        return "There are no rows to put into column groups: the table is laid out as an ordinary one."
+    cores = spark.sparkContext.defaultParallelism
+    unit_rows = default_unit_rows(spec, files.total, cores) if asked.unit_rows is None else asked.unit_rows
+    with watch.stage("choose"):
+        chosen, widths = choose_column_groups(
+            workload,
+            source.rows,
+            source.name,
+            types,
+            total=files.total,
+            min_size=spec.min_size,
+            unit_rows=unit_rows,
+            tell=watch.tell,
+        )
+        if len(chosen.groups) == 1:
+            return chosen.summary
+        plans = plan_groups(spark, source, chosen, replace(spec, unit_rows=unit_rows))
+    before = open_index(source.snapshot.root)
+    with watch.stage("synopses"):
+        choice = _choose_synopses(source, before, request.synopses, request.budget, request.limit, usage, spec.min_size)
+        named = () if request.synopses is None else parse_recipes(request.synopses, source.types)
+        few_valued = chosen.groups[0].layout.few_valued
+        recipes = with_value_sets(choice.recipes, few_valued, named)
+    making = rebuilt_synopses(source.snapshot, before, types, spec.min_size, recipes, popular_sets(usage, source.types))
+    target = new_groups(spark, source, files, request.target, plans, chosen.filtered, making, unit_rows)
+    made, _, version = write_groups(
+        spark,
+        files,
+        source.snapshot,
+        target,
+        widths=widths,
+        operation=CREATION,
+        rates=choice.bounds,
+        watch=watch,
+    )
+    return LoadReport.of_groups(
+        request.target, version, source.snapshot, made, making, watch.stages, [chosen.summary, *choice.notes]
+    )
 
 
 def _check_target(source: Location, target: Location) -> None:
@@ -287,7 +402,12 @@ def _new_snapshot(root: Location, source: Source) -> Snapshot:
 
 
 def _lay_out(
-    source: Source, state: TableState, choice: RecipeChoice | None, chosen: ChosenLayout | None, watch: Watch
+    source: Source,
+    state: TableState,
+    choice: RecipeChoice | None,
+    chosen: ChosenLayout | None,
+    watch: Watch,
+    said: Sequence[str] = (),
 ) -> LoadReport:
     in_place = state.snapshot.version is not None
     organized, commit = organize_files(
@@ -311,5 +431,5 @@ def _lay_out(
     if choice is not None:
         with committed(state, commit.version, "what its synopses keep could not be noted"):
             remember_keeping(commit.index, [file.data_file for file in organized.files], choice.tried)
-    notes = [*([] if chosen is None else [chosen.summary]), *([] if choice is None else choice.notes)]
+    notes = [*said, *([] if chosen is None else [chosen.summary]), *([] if choice is None else choice.notes)]
     return LoadReport.of(state, commit.version, source.snapshot, organized, watch.stages, notes)

@@ -223,7 +223,7 @@ def _look_at_drift(
         drift, chosen = measure_drift(workload, source, index, spec, watch.tell)
     kept = {column: index.recipes.get(column, Recipe()) for column in source.types}
     named = {} if synopses is None else parse_recipes(synopses, source.types)
-    recipes = with_value_sets({**kept, **named}, chosen, named)
+    recipes = with_value_sets({**kept, **named}, chosen.layout.few_valued, named)
     changed = {
         column: recipe_text(recipe)
         for column, recipe in recipes.items()

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sidestep.render import counted, size_text
 from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
+from sidestep.spark.table.column_groups import LoadedGroup
 from sidestep.spark.table.state import TableState
+from sidestep.store.location import Location
 from sidestep.store.parquet.writer import WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import DataFile, Snapshot
+from sidestep.synopsis.build import BuildPlan
 from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text, recipe_text
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One column group of a table that was just loaded."""
+
+    columns: tuple[str, ...]
+    arrangement: str
+    """How its rows are arranged, in words."""
+    features: int
+    rows: int
+    blocks: int
+    files: int
+    bytes: int
+
+    def __str__(self) -> str:
+        names = ", ".join(self.columns[:8]) + (f" and {len(self.columns) - 8:,} more" if len(self.columns) > 8 else "")
+        return (
+            f"{names}: {counted(self.rows, 'row')} in {counted(self.blocks, 'block')}, {counted(self.files, 'file')}, "
+            f"{self.bytes / 1e6:,.1f} MB; {self.arrangement}"
+        )
 
 
 @dataclass(frozen=True)
@@ -41,6 +65,8 @@ class LoadReport:
     """What columns got beside zone maps."""
     notes: tuple[str, ...]
     """What is to be said of synopses that were just chosen."""
+    groups: tuple[GroupReport, ...] = ()
+    """The column groups, if the table is in such."""
 
     @classmethod
     def of(
@@ -70,6 +96,52 @@ class LoadReport:
             notes=tuple(notes),
         )
 
+    @classmethod
+    def of_groups(
+        cls,
+        table: Location,
+        version: int,
+        source: Snapshot,
+        made: Sequence[LoadedGroup],
+        making: BuildPlan,
+        stages: Sequence[Stage],
+        notes: Sequence[str],
+    ) -> LoadReport:
+        """The outcome of a load into column groups; rows are those of the table, all else is of all groups together."""
+        organized = [loaded.organized for loaded in made]
+        groups = [
+            GroupReport(
+                loaded.plan.columns,
+                loaded.plan.detail,
+                len(loaded.plan.checked.features),
+                loaded.organized.rows,
+                loaded.organized.blocks,
+                len(loaded.organized.files),
+                sum(file.size for file in loaded.organized.files),
+            )
+            for loaded in made
+        ]
+        features = (str(one) for loaded in made for one in loaded.plan.checked.features.features)
+        left_out = (one for loaded in made for one in loaded.plan.checked.left_out)
+        return cls(
+            table=table.uri,
+            version=version,
+            rows=organized[0].rows,
+            units=organized[0].units,
+            blocks=sum(one.blocks for one in organized),
+            files=sum(len(one.files) for one in organized),
+            vectors=sum(one.vectors for one in organized),
+            bytes_before=source.bytes,
+            bytes_after=sum(group.bytes for group in groups),
+            spec=replace(LayoutSpec(), min_size=made[0].plan.spec.min_size, unit_rows=made[0].plan.spec.unit_rows),
+            features=tuple(dict.fromkeys(features)),
+            left_out=tuple({one.feature: one for one in left_out}.values()),
+            stages=tuple(stages),
+            synopses={name: recipe for name, recipe in making.recipes.items() if recipe},
+            notes=tuple(notes),
+            groups=tuple(groups),
+        )
+
     @property
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
@@ -84,6 +156,7 @@ class LoadReport:
             "stages": stage_seconds(self.stages),
             "synopses": {name: recipe.to_json() for name, recipe in self.synopses.items()},
             "notes": list(self.notes),
+            "groups": [asdict(group) | {"columns": list(group.columns)} for group in self.groups],
             "seconds": round(self.seconds, 3),
         }
 
@@ -95,6 +168,11 @@ class LoadReport:
             f"  {self.bytes_after / 1e6:,.1f} MB, before {self.bytes_before / 1e6:,.1f} MB",
             f"  {counted(len(self.features), 'feature')} used, {len(self.left_out)} left out",
         ]
+        if self.groups:
+            lines.append(
+                f"  in {counted(len(self.groups), 'column group')}, read by sidestep.read(spark, {self.table!r}):"
+            )
+            lines += [f"    {number}. {group}" for number, group in enumerate(self.groups)]
         made = ", ".join(f"{name} {_recipe_text(recipe)}" for name, recipe in self.synopses.items())
         lines += [f"  synopses beside zone maps: {made or 'none'}", *(f"  {note}" for note in self.notes)]
         width = max((len(stage.name) for stage in self.stages), default=0)

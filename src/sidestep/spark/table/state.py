@@ -45,6 +45,7 @@ from sidestep.store.parquet.row_counts import count_rows
 from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
+from sidestep.store.snapshots.groups import refuse_groups
 from sidestep.store.upkeep.update import check_recipes, plan_synopses
 from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.recipe import Recipes, RecipeText, parse_recipes
@@ -100,6 +101,7 @@ class TableState:
 def find_table(spark: SparkSession, table: str | os.PathLike[str], *, removes_rows: bool = False) -> Location:
     """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to."""
     root = locate(resolve(spark, table))
+    refuse_groups(root)
     if not is_delta(root):
         raise SidestepError(
             f"{root.uri} is not a Delta table, so it cannot be changed safely. Make one of it first: "
@@ -130,7 +132,7 @@ def open_table(
     check_names(root, schema.names)
     spec = spec or load_layout(index.folder) or LayoutSpec()
     if checked is None:
-        features = _stored_features(index.folder, spec.features) if features is None else features
+        features = stored_features(index.folder, spec.features) if features is None else features
         checked = no_features(root.name) if features is None else check_features(spark, features, schema)
     columns = data_columns(schema, snapshot.partition_columns)
     making = added_synopses(index, columns, synopses)
@@ -164,7 +166,8 @@ def table_state(
     return TableState(snapshot, index, schema, spec, checked, target)
 
 
-def _stored_features(folder: Location, id: str | None) -> FeatureSet | None:
+def stored_features(folder: Location, id: str | None) -> FeatureSet | None:
+    """The feature set that a layout names; None, with a warning, if it cannot be used."""
     if id is None:
         return None
     try:
@@ -228,9 +231,8 @@ def check_rows(
     ``inserted`` is how many they hold beside those, from elsewhere.
     Without a source, because the rows came from a DataFrame, they must hold what their writers say.
     """
-    locations = [state.root.child(file.path) for file in written]
     try:
-        now, said = count_rows(locations), sum(file.rows for file in written)
+        now, said = count_rows([state.root.child(file.path) for file in written]), sum(file.rows for file in written)
         if now != said:
             raise SidestepError(f"{said:,} rows were written to {state.root.uri}, and its new files hold {now:,}.")
         if source is None:
@@ -245,9 +247,14 @@ def check_rows(
                 "new files are gone. If no other program writes there, a file is damaged."
             )
     except SidestepError:
-        for location in locations:
-            delete(location)
+        delete_files(state, written)
         raise
+
+
+def delete_files(state: TableState, written: Sequence[WrittenFile]) -> None:
+    """Delete files that were never committed."""
+    for file in written:
+        delete(state.root.child(file.path))
 
 
 def commit_files(
@@ -282,7 +289,7 @@ def commit_files(
         blocks = [file.index for file in written]
         entries = append_blocks(folder, blocks, state.target.columns, state.target.making, rates) if blocks else ()
     with watch.stage("commit"):
-        version = _commit(state, written, remove, entries, operation, data_change, depends)
+        version = commit_version(state, written, remove, entries, operation, data_change, depends)
     with watch.stage("commit"), committed(state, version, "its index could not be tidied up"):
         # Not whole: an entry of a file that another writer is about to commit must stay.
         return Commit(version, compact(state.index.refreshed(), replace(state.snapshot, whole=False)))
@@ -302,15 +309,16 @@ def committed(state: TableState, version: int, problem: str) -> Iterator[None]:
         )
 
 
-def _commit(
+def commit_version(
     state: TableState,
     written: Sequence[WrittenFile],
     remove: Sequence[DataFile],
     entries: Sequence[Location],
     operation: str,
     data_change: bool,
-    depends: bool,
+    depends: bool = False,
 ) -> int:
+    """The version that has the files, all else being in place; files and ``entries`` are deleted if it is refused."""
     assert state.snapshot.schema is not None
     try:
         return commit(

@@ -11,11 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sidestep.predicate.types import FLOATING, INTEGER, INTEGRAL, DataType
+from sidestep.predicate.types import FLOATING, INTEGER, INTEGRAL, DataType, Kind
 from sidestep.store.parquet.leaf import Leaf, Reading, reading_of
 from sidestep.store.parquet.trust import Writer, widen_for_calendar
 from sidestep.synopsis.build import BuildPlan, block_synopses
-from sidestep.synopsis.values.summary import UNKNOWN, ColumnSummary, summarize
+from sidestep.synopsis.values.forms import stored_type
+from sidestep.synopsis.values.summary import PREFIX, UNKNOWN, ColumnSummary, summarize
+
+MOST_HELD = 5_000
+"""Values that take a closer look are looked at one by one: of a column with more of them, nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,28 @@ class Sources:
     """Believe the footers of known writers; False reads all data."""
     float_footers: bool = False
     """Take float bounds from footers as well. NaN is then unknown, and filters that NaN satisfies skip nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowZones:
+    """One column of some rows, each as a block of its own: the zone maps as index columns have them."""
+
+    lower: pa.Array
+    upper: pa.Array
+    nulls: pa.Array
+    nan: pa.Array | None
+    """Of floating numbers alone."""
+
+    @classmethod
+    def of(cls, parts: Sequence[RowZones], type: DataType) -> RowZones:
+        """Those of several runs of rows, one after the other."""
+        if not parts:
+            return _row_zones([], pa.array([], pa.int32()), type)
+        lower, upper, nulls = (
+            pa.concat_arrays([getattr(part, name) for part in parts]) for name in ("lower", "upper", "nulls")
+        )
+        nan = [part.nan for part in parts if part.nan is not None]
+        return cls(lower, upper, nulls, pa.concat_arrays(nan) if nan else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +87,32 @@ class FileScan:
                 synopses.append(block_synopses(column, type, values, plan))
         return summaries, synopses
 
-    def rows_of(self, column: str, type: DataType) -> list[ColumnSummary]:
+    def rows_of(self, column: str, type: DataType) -> RowZones:
         """The column's value in each row, as the zone map of a block of that row alone."""
         source = self._source(column, type)
-        summaries: list[ColumnSummary] = []
-        for group, rows in enumerate(self.rows):
-            if isinstance(source, ColumnSummary):
-                summaries += [UNKNOWN if source == UNKNOWN else _without_values(1, type)] * rows
-                continue
-            leaf, reading = source
-            values = self._values(leaf, group)
-            plain = None if values is None else _plain_values(values, type)
-            if plain is not None and values is not None:
-                whole = summarize(values, type)
-                plain = plain if self._as_read(leaf, reading, type, rows, whole) == whole != UNKNOWN else None
-            for row in range(rows):
-                value = None if plain is None else plain[row]
-                if value is not None:
-                    summaries.append(ColumnSummary(value, value, 0))
-                    continue
-                raw = UNKNOWN if values is None else summarize(values.slice(row, 1), type)
-                summaries.append(self._as_read(leaf, reading, type, 1, raw))
-        return summaries
+        if isinstance(source, ColumnSummary):
+            alike = UNKNOWN if source == UNKNOWN else _without_values(1, type)
+            return _row_zones([alike], pa.array([0] * sum(self.rows), pa.int32()), type)
+        leaf, reading = source
+        return RowZones.of([self._rows_of_group(leaf, reading, type, group) for group in range(len(self.rows))], type)
+
+    def _rows_of_group(self, leaf: Leaf, reading: Reading, type: DataType, group: int) -> RowZones:
+        rows, values = self.rows[group], self._values(leaf, group)
+        if values is None:
+            return _row_zones([UNKNOWN], pa.array([0] * rows, pa.int32()), type)
+        plain = _plain_values(values, type)
+        if plain is not None:
+            whole = summarize(values, type)
+            if self._as_read(leaf, reading, type, rows, whole) == whole != UNKNOWN:
+                return RowZones(plain, plain, plain.is_null().cast(pa.int64()), None)
+        coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
+        held, place = coded.dictionary, coded.indices
+        if len(held) > MOST_HELD:
+            return _row_zones([UNKNOWN], pa.array([0] * rows, pa.int32()), type)
+        found = [
+            self._as_read(leaf, reading, type, 1, summarize(held.slice(number, 1), type)) for number in range(len(held))
+        ]
+        return _row_zones(found, place, type)
 
     def _source(self, column: str, type: DataType) -> tuple[Leaf, Reading] | ColumnSummary:
         """Where the column comes from; a summary of no values if it is not there, UNKNOWN if that is not certain."""
@@ -171,9 +201,27 @@ def _as_stored(array: pa.ChunkedArray, leaf: Leaf) -> pa.ChunkedArray:
     return array
 
 
-def _plain_values(values: pa.ChunkedArray, type: DataType) -> list[int | None] | None:
-    """The values of integers, which are their own bounds; None for other types, which take a closer look."""
-    return values.to_pylist() if type.kind in INTEGRAL and pa.types.is_signed_integer(values.type) else None
+def _plain_values(values: pa.ChunkedArray, type: DataType) -> pa.Array | None:
+    """The values in their stored form where these are their own bounds; None for those that take a closer look."""
+    kind, arrow = type.kind, values.type
+    if kind in INTEGRAL and pa.types.is_signed_integer(arrow):
+        return values.combine_chunks().cast(pa.int64())
+    if kind is Kind.DATE and pa.types.is_date32(arrow):
+        return values.combine_chunks().cast(pa.int32()).cast(pa.int64())
+    of_bytes = kind in (Kind.STRING, Kind.BINARY) and (pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
+    if of_bytes and (pc.max(pc.binary_length(values)).as_py() or 0) <= PREFIX:
+        return values.combine_chunks().cast(pa.binary())
+    return None
+
+
+def _row_zones(held: Sequence[ColumnSummary], place: pa.Array, type: DataType) -> RowZones:
+    """The zone maps of rows, each of which is at its place among these."""
+    bound = stored_type(type)
+    assert bound is not None
+    lower, upper = (pa.array([getattr(each, name) for each in held], bound).take(place) for name in ("lower", "upper"))
+    nulls = pa.array([each.nulls for each in held], pa.int64()).take(place)
+    nan = pa.array([each.nan for each in held], pa.bool_()).take(place) if type.kind in FLOATING else None
+    return RowZones(lower, upper, nulls, nan)
 
 
 def _single(summary: ColumnSummary) -> int | None:

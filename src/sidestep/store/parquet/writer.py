@@ -3,6 +3,7 @@
 This runs in Spark's Python workers, on rows that arrive sorted by file and group, and holds one block at a time. What a
 block's union vector says is worked out from the very rows that were written, never from the plan of the layout: a bit
 is 0 only if no row that went into the file has it. Its other synopses are made of the same rows while they are at hand.
+Rows may come with columns that are not written: the index then says of a block what its rows hold in those as well.
 
 A file has a unique name and is not part of the table until it is committed. A task that fails or is run twice leaves a
 file that no one refers to.
@@ -30,19 +31,21 @@ from sidestep.predicate import DataType
 from sidestep.predicate.types import FLOATING
 from sidestep.store.block_column import BLOCK
 from sidestep.store.location import Location, locate, stat
-from sidestep.store.parquet.blocks import block_summaries, with_layout
+from sidestep.store.parquet.blocks import block_summaries, with_layout, zone_map_columns
+from sidestep.store.parquet.buckets import Bucketing, bucket_of
 from sidestep.store.parquet.delta_stats import delta_stats
 from sidestep.store.parquet.encodings import Encodings, choose_encodings
 from sidestep.store.snapshot import DataFile, Partition
 from sidestep.store.snapshots.folder import NULL_PARTITION
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
+from sidestep.synopsis.values.summary import ColumnSummary, summarize
 
 RESERVED = "_sidestep_"
 """How the columns begin that rows carry on their way to a block, and that no table may have."""
 FILE = f"{RESERVED}file"
 GROUP = f"{RESERVED}group"
 _UNSAFE = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
-_OWN_NAME = re.compile(r"part-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.zstd\.parquet")
+_OWN_NAME = re.compile(r"part-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(_\d{5,}\.c000)?\.zstd\.parquet")
 _chosen: dict[tuple[str, str, int], Encodings] = {}
 """The encodings that this process has chosen for the table it writes."""
 Key = tuple[tuple[int, tuple[str | None, ...]], int]
@@ -58,7 +61,7 @@ class BlockTarget:
     schema: pa.Schema
     """What the files hold: the table's columns but for the partition columns and the hidden one."""
     columns: Mapping[str, DataType]
-    """The columns that get zone maps."""
+    """The columns that get zone maps, whether files hold them or not."""
     min_size: int
     features: int = 0
     """How many features there are."""
@@ -70,6 +73,17 @@ class BlockTarget:
     """What the hidden column of block ids is called."""
     spark_version: str = field(kw_only=True)
     """Whose dates and instants these are: readers shift those of old writers."""
+    beside: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """Columns that rows come with and files do not hold: blocks get zone maps and other synopses of them."""
+    bucketing: Bucketing | None = None
+    """Where each file is to hold one unit, and to have the number of its bucket in its name."""
+    counter: str | None = None
+    """A column that counts rows as they came, by which blocks may be sorted to be small."""
+
+    @property
+    def held(self) -> dict[str, DataType]:
+        """The columns with zone maps that files hold."""
+        return {name: type for name, type in self.columns.items() if name not in self.beside.names}
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -130,7 +144,7 @@ def write_blocks(
                 number, partition = key[0]
                 follows = file is not None and file.key[0][0] == number
                 first = file.next_block if follows and file is not None else plans[number].first_block
-                file = _OpenFile(target, plans[number], first, key, partition)
+                file = _OpenFile(target, plans[number], first, key, partition, _unit_at(batch, start, target))
             file.add(batch, start, end, key)
     if file is not None:
         yield file.finish()
@@ -154,6 +168,11 @@ def _runs(batch: pa.RecordBatch, target: BlockTarget) -> Iterator[tuple[int, int
         yield start, end, ((int(files[start]), partition), int(groups[start]))
 
 
+def _unit_at(batch: pa.RecordBatch, row: int, target: BlockTarget) -> int | None:
+    """The unit that a file is to hold whose first row this is."""
+    return None if target.bucketing is None else batch.column(target.bucketing.column)[row].as_py()
+
+
 class _OpenFile:
     """A file that is being written: the rows of the next block so far, and what the index will say of earlier ones."""
 
@@ -164,20 +183,22 @@ class _OpenFile:
         first_block: int,
         key: Key,
         partition: tuple[str | None, ...],
+        unit: int | None = None,
     ) -> None:
-        self.target, self.plan, self.key, self.next_block = target, plan, key, first_block
+        self.target, self.plan, self.key, self.next_block, self.unit = target, plan, key, first_block, unit
         self.partition: Partition = tuple(zip(target.partition_columns, partition, strict=True))
         self.making = target.making.at(self.partition)
         self.schema = target.schema
-        self.path = _new_path(self.partition)
+        buckets = None if target.bucketing is None else target.bucketing.buckets
+        self.path = _new_path(self.partition, None if buckets is None or unit is None else bucket_of(unit, buckets))
         self.rows = 0
         self.unions: list[Words] = []
         self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._columns_with_synopses()}
-        floating = (
-            name for name, type in target.columns.items() if type.kind in FLOATING and name in target.schema.names
-        )
+        floating = (name for name, type in target.held.items() if type.kind in FLOATING and name in target.schema.names)
         self.nans: dict[str, list[bool]] = {name: [] for name in floating}
         """For columns of floats whether each block has NaN, which the statistics of a file do not say."""
+        self.zones: dict[str, list[ColumnSummary]] = {name: [] for name in target.columns if name not in target.held}
+        """What each block has in the columns that the file does not hold."""
         self.groups = 0
         self._gathered: list[pa.RecordBatch] = []
         self._count = 0
@@ -238,10 +259,15 @@ class _OpenFile:
         columns = [_cast(block[one.name], one) for one in self.schema]
         columns.append(pa.array(np.full(size, self.next_block, np.int32)))
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(self.target.block, pa.int32())))
+        self._check_unit(written)
+        beside = {one.name: _cast(block[one.name], one) for one in self.target.beside}
         for name, seen in self.nans.items():
             seen.append(bool(pc.any(pc.is_nan(written[name])).as_py()))
+        for name, zones in self.zones.items():
+            zones.append(summarize(beside[name], self.target.columns[name]))
         for name, made in self.synopses.items():
-            made.append(block_synopses(name, self.target.columns[name], written[name], self.making))
+            values = beside[name] if name in beside else written[name]
+            made.append(block_synopses(name, self.target.columns[name], values, self.making))
         with self._writing():
             if not self.rows:
                 self._open(written)
@@ -250,6 +276,13 @@ class _OpenFile:
         self.next_block += 1
         if self._sizes is not None:
             self._sizes.pop()
+
+    def _check_unit(self, block: pa.Table) -> None:
+        """Whoever reads a bucket relies on its name, so a file with rows of another must never come to be."""
+        if self.target.bucketing is not None:
+            units = pc.min_max(block[self.target.bucketing.column])
+            if self.unit is None or (units["min"].as_py(), units["max"].as_py()) != (self.unit, self.unit):
+                raise SidestepError(f"Rows of several units came for one file of {self.target.root}.")
 
     def _open(self, first: pa.Table) -> None:
         location = self._location
@@ -274,7 +307,7 @@ class _OpenFile:
         key = (self.target.root, f"{self.schema}\n{self.target.block}", self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
-            _chosen[key] = choose_encodings(sample, self.target.block)
+            _chosen[key] = choose_encodings(sample, self.target.block, self.target.counter)
         return _chosen[key]
 
     @property
@@ -294,12 +327,16 @@ class _OpenFile:
             raise SidestepError(f"{self._location.uri} was written and is gone: does something clean up that folder?")
         file = DataFile(self.path, status.size, status.modified, self.partition)
         root, block = locate(self.target.root), self.target.block
-        index = block_summaries(root, file, self.target.columns, log_times=True, block=block)
+        index = block_summaries(root, file, self.target.held, log_times=True, block=block)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
         for name, seen in self.nans.items():
             column = f"nan:{name}"
             index = index.set_column(index.column_names.index(column), column, pa.array(seen, pa.bool_()))
+        for name, zones in self.zones.items():
+            for column, arrow in zone_map_columns(name, self.target.columns[name]).items():
+                part = column.partition(":")[0]
+                index = index.append_column(column, pa.array([getattr(zone, part) for zone in zones], arrow))
         for name, made in self.synopses.items():
             for column, array in index_columns(name, self.target.columns[name], made, self.making).items():
                 index = index.append_column(column, array)
@@ -307,7 +344,7 @@ class _OpenFile:
         index = with_layout(
             index, vectors or [None] * len(self.unions), self.target.features_id if vectors else None, self.plan.unit
         )
-        stats = delta_stats(index, self.target.columns)
+        stats = delta_stats(index, self.target.held)
         return WrittenFile(
             self.path, file.size, file.modified, self.rows, len(self.unions), self.partition, stats, index
         )
@@ -322,9 +359,11 @@ def _cast(column: pa.ChunkedArray, wanted: pa.Field) -> pa.ChunkedArray:
     return column if column.type == wanted.type else column.cast(wanted.type)
 
 
-def _new_path(partition: Partition) -> str:
+def _new_path(partition: Partition, bucket: int | None = None) -> str:
     folders = [f"{_escape(name)}={NULL_PARTITION if value is None else _escape(value)}" for name, value in partition]
-    return "/".join([*folders, f"part-{uuid.uuid4()}.zstd.parquet"])
+    # Spark takes the digits after the last underscore before a dot for the number of a bucket.
+    ending = "" if bucket is None else f"_{bucket:05d}.c000"
+    return "/".join([*folders, f"part-{uuid.uuid4()}{ending}.zstd.parquet"])
 
 
 def is_block_file(path: str) -> bool:

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidestep.errors import SidestepError, check_format
-from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
+from sidestep.store.snapshots.groups import PLACE, inner_table
+
+__all__ = ["COLUMN_GROUPS", "GROUP", "MARKER", "PLACE", "ROW_ID", "UNIT", "ColumnGroups", "inner_table"]
 
 FORMAT = 1
-PLACE = ("_sidestep", "groups")
-"""Where the inner table is, seen from the folder of the table."""
 GROUP, UNIT, ROW_ID = "_group", "_unit", "_rid"
 """The partition column of the inner table, and the columns that its groups are joined by."""
 MARKER = "this-table-has-column-groups--read-it-with-sidestep.parquet"
@@ -74,15 +74,3 @@ def inner_path(root: str) -> str:
     's3://bucket/orders/_sidestep/groups'
     """
     return "/".join([root.rstrip("/"), *PLACE])
-
-
-def is_inner(path: str) -> bool:
-    """Whether a path is that of the inner table of a table in column groups."""
-    return path.rstrip("/").endswith("/".join(["", *PLACE]))
-
-
-def inner_table(root: Location) -> Location:
-    """Where the parts of a table in column groups are kept."""
-    for name in PLACE:
-        root = root.child(name)
-    return root

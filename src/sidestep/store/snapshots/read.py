@@ -9,15 +9,17 @@ from sidestep.store.location import Location, locate
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import read_folder
+from sidestep.store.snapshots.groups import refuse_groups
 
 
 def read_snapshot(path: str | os.PathLike[str] | Location, version: int | None = None) -> Snapshot:
     """The files of the table at ``path``: a Delta table if it has a ``_delta_log``, else a folder of Parquet files.
 
-    ``version`` is for Delta tables alone. Errors are sentences: nothing there, not Parquet, or a Delta feature that
-    sidestep does not support.
+    ``version`` is for Delta tables alone. Errors are sentences: nothing there, not Parquet, in column groups, or with a
+    Delta feature that sidestep does not support.
     """
     location = locate(path)
+    refuse_groups(location)
     if is_delta(location):
         return read_delta(location, version)
     if version is not None:

@@ -29,8 +29,8 @@ from sidestep.store.location import Location, delete
 from sidestep.store.parquet.blocks import block_summaries
 from sidestep.store.parquet.footer import file_digest
 from sidestep.store.parquet.scan import Sources
-from sidestep.store.sidecars.column_groups import is_inner
 from sidestep.store.snapshot import DataFile, Snapshot
+from sidestep.store.snapshots.groups import refuse_groups
 from sidestep.store.upkeep.compact import append_blocks, compact
 from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.global_ranges import GRT
@@ -105,11 +105,7 @@ def update_index(
     older format without digests; and by footer, what was made of a file with another footer than it has now, though
     size and time are the same.
     """
-    if is_inner(snapshot.root.uri):
-        # To a reader of single files, a column of another group is one that holds no value.
-        raise SidestepError(
-            f"{snapshot.root.uri} holds the column groups of another table, whose index is written together with them."
-        )
+    refuse_groups(snapshot.root)
     index = open_index(snapshot.root) if index is None else index
     check_recipes(recipes or {}, columns)
     making = plan_synopses(index, columns, recipes, asked, rebuild=rebuild)

@@ -34,6 +34,7 @@ from sidestep.store.sidecars.range_tables import RANGE_TABLES, names_range_table
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden, unescape
+from sidestep.store.snapshots.groups import has_groups, inner_table
 from sidestep.store.upkeep.compact import compact
 from sidestep.store.upkeep.false_positives import ESTIMATES
 
@@ -86,6 +87,8 @@ def vacuum(
     ``dry_run=True`` only tells what would go.
     """
     root = locate(table)
+    if has_groups(root):
+        root = inner_table(root)
     if not is_delta(root):
         raise SidestepError(f"{root.uri} is not a Delta table: its folder is all there is, and nothing in it is old.")
     if not hours >= 0:

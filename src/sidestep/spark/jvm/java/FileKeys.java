@@ -25,6 +25,8 @@ public final class FileKeys {
   final long[] footerSeenAt;
   /** The digest of each file's footer one after the other, zeros for one that has none; empty if none has. */
   private final byte[] footers;
+  /** Where the row groups of each file lie, for those of which that was asked. */
+  private final RowGroupPlaces[] places;
   /** Of type String: what Footers.stamp said of each file when its footer was last found right. */
   private final Object[] stamps;
   private final String root;
@@ -37,6 +39,7 @@ public final class FileKeys {
     this.root = root;
     this.footers = footers;
     stamps = new Object[files.paths.length];
+    places = new RowGroupPlaces[files.paths.length];
     footerSeenAt = new long[files.paths.length];
     paths = files.paths;
     this.files = new java.io.File[paths.length];
@@ -76,11 +79,34 @@ public final class FileKeys {
     return file.lastModified();
   }
 
+  /** The digest of the footer that an entry was made from; null if it has none. */
+  private byte[] footer(int position) {
+    if (footers.length == 0) return null;
+    byte[] digest = java.util.Arrays.copyOfRange(footers, position * Footers.LENGTH, (position + 1) * Footers.LENGTH);
+    return java.util.Arrays.equals(digest, new byte[Footers.LENGTH]) ? null : digest;
+  }
+
+  /** Where the row groups of a file lie that its entry is for; null if that cannot be told. */
+  RowGroupPlaces places(FileStatus file, int position) {
+    if (places[position] != null) return places[position];
+    try {
+      byte[] read = Footers.read(file);
+      byte[] expected = footer(position);
+      if (read == null || expected != null && !java.util.Arrays.equals(expected, Footers.digest(read))) return null;
+      return places[position] = RowGroupPlaces.of(read);
+    } catch (Throwable unreadable) {
+      return null; // whoever reads the file will say so
+    }
+  }
+
+  boolean hasPlaces(int position) {
+    return places[position] != null;
+  }
+
   /** Whether a file's footer is the one that its entry was made from; it is read once for each change of the file. */
   boolean sameFooter(FileStatus file, int position) {
-    byte[] expected = footers.length == 0 ? new byte[Footers.LENGTH]
-        : java.util.Arrays.copyOfRange(footers, position * Footers.LENGTH, (position + 1) * Footers.LENGTH);
-    if (java.util.Arrays.equals(expected, new byte[Footers.LENGTH])) {
+    byte[] expected = footer(position);
+    if (expected == null) {
       if (!warned) {
         warned = true;
         LOG.warn("sidestep reads files of " + root + " that it could skip: spark.sidestep.fileKeys is footer, and they were "
@@ -91,7 +117,8 @@ public final class FileKeys {
     try {
       String stamp = Footers.stamp(file);
       if (stamp != null && stamp.equals(stamps[position])) return true;
-      if (!java.util.Arrays.equals(expected, Footers.digest(file))) return false;
+      byte[] read = Footers.read(file);
+      if (read == null || !java.util.Arrays.equals(expected, Footers.digest(read))) return false;
       stamps[position] = stamp;
       return true;
     } catch (Throwable unreadable) {

@@ -6,8 +6,9 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Digests of Parquet footers: they tell a file from another of the same size and time, which tools that keep times (tar,
- * rsync -t, images of containers) may have put in its place. Python makes the same ones (store/parquet/footer.py).
+ * Parquet footers, and their digests: these tell a file from another of the same size and time, which tools that keep
+ * times (tar, rsync -t, images of containers) may have put in its place. Python makes the same ones
+ * (store/parquet/footer.py).
  */
 final class Footers {
   static final int LENGTH = 16;
@@ -44,8 +45,8 @@ final class Footers {
     }
   }
 
-  /** The digest of a file's footer, with the length and the magic number that follow it; null if it has none. */
-  static byte[] digest(FileStatus file) throws Exception {
+  /** A file's footer, with the length and the magic number that follow it; null if it has none. */
+  static byte[] read(FileStatus file) throws Exception {
     if (isLocal(file)) {
       java.io.RandomAccessFile in = new java.io.RandomAccessFile(file.getPath().toUri().getPath(), "r");
       try {
@@ -59,7 +60,7 @@ final class Footers {
         byte[] footer = new byte[length + 8];
         in.seek(size - footer.length);
         in.readFully(footer);
-        return digest(footer);
+        return footer;
       } finally {
         in.close();
       }
@@ -75,7 +76,7 @@ final class Footers {
       if (length < 0) return null;
       byte[] footer = new byte[length + 8];
       in.readFully(file.getLen() - footer.length, footer);
-      return digest(footer);
+      return footer;
     } finally {
       in.close();
     }
@@ -87,7 +88,8 @@ final class Footers {
     return length < 0 || length > size - 12 ? -1 : length;
   }
 
-  private static byte[] digest(byte[] footer) throws Exception {
+  /** The digest of a footer, with the length and the magic number that follow it. */
+  static byte[] digest(byte[] footer) throws Exception {
     byte[] whole = java.security.MessageDigest.getInstance("SHA-256").digest(footer);
     return java.util.Arrays.copyOf(whole, LENGTH);
   }

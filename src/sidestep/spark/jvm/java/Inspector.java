@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.StructType;
 
@@ -21,13 +22,18 @@ public final class Inspector {
     return new PruneRule(python);
   }
 
-  /** The extra optimizations of a session with the rule appended, or without it. */
+  /** The extra optimizations of a session with the rule appended, or without it; so for what plans its scans. */
   public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
     ArrayList rules = new ArrayList();
     List now = Scala.list(session.experimental().extraOptimizations());
     for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
     if (on) rules.add(rule);
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+    ArrayList strategies = new ArrayList();
+    now = Scala.list(session.experimental().extraStrategies());
+    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule.strategy) strategies.add(now.get(i));
+    if (on) strategies.add(rule.strategy);
+    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
   public String describe(LogicalPlan plan) {
@@ -56,7 +62,9 @@ public final class Inspector {
           .apply("numFiles")).value();
       if (((Long) value).longValue() > 0) return true;
     }
-    return found.isEmpty();
+    List inMemory = memoryScans(plan);
+    for (int i = 0; i < inMemory.size(); i++) if (memoryRows((InMemoryTableScanExec) inMemory.get(i)) > 0) return true;
+    return found.isEmpty() && inMemory.isEmpty();
   }
 
   /** A relation over exactly these files, as a logical plan. Values: one text or null per file and partition column. */
@@ -95,26 +103,44 @@ public final class Inspector {
   /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
-    collect(plan, found, new java.util.IdentityHashMap());
+    collect(plan, FileSourceScanExec.class, found, new java.util.IdentityHashMap());
     return found;
   }
 
-  private static void collect(SparkPlan plan, List found, java.util.Map seen) {
+  /** The same of what is read from memory; how that came there is no part of the plan. */
+  public List memoryScans(SparkPlan plan) {
+    ArrayList found = new ArrayList();
+    collect(plan, InMemoryTableScanExec.class, found, new java.util.IdentityHashMap());
+    return found;
+  }
+
+  /** The rows of the batches that a scan of memory has read. */
+  public long memoryRows(InMemoryTableScanExec scan) {
+    return ((Long) ((org.apache.spark.util.AccumulatorV2) scan.metrics().apply("numOutputRows")).value()).longValue();
+  }
+
+  /** The name by which a table was cached; empty if it has none. */
+  public String memoryName(InMemoryTableScanExec scan) {
+    scala.Option name = scan.relation().cacheBuilder().tableName();
+    return name.isDefined() ? (String) name.get() : "";
+  }
+
+  private static void collect(SparkPlan plan, Class kind, List found, java.util.Map seen) {
     if (seen.put(plan, Boolean.TRUE) != null) return;
-    if (plan instanceof FileSourceScanExec) found.add(plan);
+    if (kind.isInstance(plan)) found.add(plan);
     if (plan instanceof org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) {
-      collect(((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).executedPlan(), found, seen);
+      collect(((org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec) plan).executedPlan(), kind, found, seen);
     }
     if (plan instanceof org.apache.spark.sql.execution.adaptive.QueryStageExec) {
-      collect(((org.apache.spark.sql.execution.adaptive.QueryStageExec) plan).plan(), found, seen);
+      collect(((org.apache.spark.sql.execution.adaptive.QueryStageExec) plan).plan(), kind, found, seen);
     }
     // A reused exchange reads nothing again: its scan is met where it is first used.
     if (plan instanceof org.apache.spark.sql.execution.exchange.ReusedExchangeExec) return;
     List children = Scala.list(plan.children());
-    for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), found, seen);
+    for (int i = 0; i < children.size(); i++) collect((SparkPlan) children.get(i), kind, found, seen);
     List inner = Scala.list(plan.subqueries());
     for (int i = 0; i < inner.size(); i++) {
-      if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), found, seen);
+      if (inner.get(i) instanceof SparkPlan) collect((SparkPlan) inner.get(i), kind, found, seen);
     }
   }
 
@@ -206,7 +232,8 @@ public final class Inspector {
   /**
    * How a scan's files relate to an index: lines "listed files bytes", "selected files bytes" (after partition filters),
    * "unknown files bytes" (listed, with no entry), "read files bytes by_block" (after skipping; whether blocks are told by
-   * id), then base64 bits over the index's entries: listed, selected.
+   * id), then for each index base64 bits over its entries: listed, selected, and of those that are read the ones that are
+   * read in part.
    */
   public String coverage(PruneRule rule, FileSourceScanExec scan, String keysIds) {
     String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
@@ -225,13 +252,43 @@ public final class Inspector {
     boolean byFooter = !(base instanceof SnapshotFiles) && Footers.wanted(scan.conf());
     long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
     long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
-    long[] read = count(location.listFiles(partitionFilters, none), new FileKeys[0], new BitSet[0], false);
+    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, none);
+    long[] read = count(left, new FileKeys[0], new BitSet[0], false);
+    BitSet[] inPart = inPart(scan, left, keys);
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
     text.append(location instanceof PrunedFiles && ((PrunedFiles) location).byBlock() ? " 1" : " 0");
-    for (int i = 0; i < ids.length; i++) text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
+    for (int i = 0; i < ids.length; i++) {
+      text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
+      text.append('\n').append(Wire.text(inPart[i]));
+    }
     return text.toString();
+  }
+
+  /** Which files of a listing a scan reads only some row groups of, by the entries of indexes. */
+  private static BitSet[] inPart(FileSourceScanExec scan, scala.collection.immutable.Seq directories, FileKeys[] keys) {
+    BitSet[] entries = new BitSet[keys.length];
+    for (int i = 0; i < entries.length; i++) entries[i] = new BitSet();
+    if (!(scan instanceof RowGroupScan)) return entries;
+    PrunedFiles location = (PrunedFiles) scan.relation().location();
+    ArrayList statuses = new ArrayList();
+    for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
+      java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();
+      while (files.hasNext()) statuses.add(((FileStatusWithMetadata) files.next()).fileStatus());
+    }
+    try {
+      RowGroupPieces.Part[] parts = new RowGroupPieces(location, new ArrayList())
+          .parts((FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]));
+      for (int p = 0; p < parts.length; p++) {
+        if (parts[p] == null) continue;
+        FileKeys its = ((PrunedFiles.Skip) location.skips.get(parts[p].index)).keys;
+        for (int i = 0; i < keys.length; i++) if (keys[i] == its) entries[i].set(parts[p].entry);
+      }
+    } catch (Exception problem) {
+      for (int i = 0; i < entries.length; i++) entries[i].clear(); // as the scan would then
+    }
+    return entries;
   }
 
   private static Object[] staticOnly(scala.collection.Seq filters) {

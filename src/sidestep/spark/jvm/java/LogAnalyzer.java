@@ -49,7 +49,7 @@ public final class LogAnalyzer {
   /** A table of this schema, known by this name; its scans have the given root. */
   public void table(List name, String root, String schemaJson) {
     StructType schema = (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson);
-    LogicalPlan leaf = new SnapshotFiles("schema of " + root, new Path(root), new StructType(), new ArrayList(),
+    LogicalPlan leaf = new SnapshotFiles("schema of " + root, new Path(root), -1, new StructType(), new ArrayList(),
         TABLE_BYTES).relation(session, schema);
     if (name.size() > 1) {
       qualified.put(key(name), leaf);

@@ -103,6 +103,8 @@ public final class PartitionSelector extends Expression implements CodegenFallba
         SkippingParquet.LateReader reader = kept == null ? null : SkippingParquet.choosing(choice.files);
         if (reader != null && chosen.blocks != null && choice.files.allHaveIds(chosen.blocks, kept)) {
           reader.add(chosen.blocks);
+        } else if (reader != null && chosen.groups != null) {
+          reader.groups.add(chosen.groups);
         }
         if (reader != null && chosen.boundColumn != null) reader.add(chosen.boundColumn, chosen.boundRanges);
       }

@@ -530,7 +530,7 @@ final class PlanWriter {
     } else if (kind.startsWith("DataSourceV2")) {
       reason = "it is a DataSource V2 scan";
     } else if (kind.equals("InMemoryRelation")) {
-      reason = "it is cached in memory";
+      reason = "it is cached in memory, where Spark itself skips batches by their least and greatest values";
     } else if (kind.equals("HiveTableRelation")) {
       reason = "it is read by Hive's own reader";
     } else if (kind.equals("CTERelationRef")) {

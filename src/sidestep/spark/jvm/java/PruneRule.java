@@ -16,6 +16,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   private final java.util.function.Function python;
   /** Of type FileKeys, by the id of the index. */
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
+  /** What plans the scans that the rule has changed. */
+  final RowGroupStrategy strategy = new RowGroupStrategy();
   private final ThreadLocal last = new ThreadLocal();
   private final java.util.concurrent.atomic.AtomicLong worked = new java.util.concurrent.atomic.AtomicLong();
   /** Of type PlanWriter: the plans that Python is being asked about, by the number they were sent with. */
@@ -223,7 +225,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       FileKeys known = (FileKeys) keys.get(skipped.keys);
       // Gone: a newer index took its place while Python was answering. The next query has that one.
       if (known == null) continue;
-      skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.ownFiles, skipped.blocks, skipped.ownBlocks));
+      skips.add(new PrunedFiles.Skip(known, skipped.files, skipped.ownFiles, skipped.blocks, skipped.ownBlocks,
+          skipped.groups, skipped.ownGroups));
     }
     return skips;
   }

@@ -27,16 +27,20 @@ public final class PrunedFiles implements FileIndex {
   private final boolean byFooter;
   /** The hidden column that numbers files, for those who choose among them at run time; null if there is none. */
   final String part;
+  /** Whether files that are read must be read whole: the query tells splits apart, or someone wishes so. */
+  private final boolean wholeFiles;
   private long size = -1;
   private Boolean byBlock = null;
 
-  PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter, String part) {
+  PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter, String part,
+      boolean wholeFiles) {
     this.base = base;
     this.skips = skips;
     this.witnesses = witnesses;
     this.bound = bound;
     this.byFooter = byFooter;
     this.part = part;
+    this.wholeFiles = wholeFiles;
   }
 
   /** Whether what joined tables induced still holds: none of their files has changed since. */
@@ -63,7 +67,7 @@ public final class PrunedFiles implements FileIndex {
 
   /** The same of one column group of the table. */
   PrunedFiles of(SnapshotFiles group) {
-    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null);
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null, true);
   }
 
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */
@@ -144,7 +148,7 @@ public final class PrunedFiles implements FileIndex {
   private scala.collection.immutable.Seq prune(scala.collection.immutable.Seq listed) throws Exception {
     List directories = Scala.list(listed);
     boolean all = !induced() || inducedHold();
-    FileKeys.Candidates candidates = new FileKeys.Candidates(byFooter);
+    FileKeys.Candidates candidates = candidates();
     for (int s = 0; s < skips.size(); s++) {
       Skip skip = (Skip) skips.get(s);
       BitSet skipped = all || skip.own == null ? skip.files : skip.own;
@@ -162,7 +166,7 @@ public final class PrunedFiles implements FileIndex {
         }
       }
     }
-    BitSet drop = immutable() ? candidates.all() : candidates.unchanged();
+    BitSet drop = unchanged(candidates);
     if (drop.isEmpty()) return listed;
     ArrayList kept = new ArrayList();
     int number = 0;
@@ -218,6 +222,33 @@ public final class PrunedFiles implements FileIndex {
     return true;
   }
 
+  /** Whether some files are read in part, as far as is known before the query runs. */
+  boolean readsPieces() {
+    if (wholeFiles || byBlock()) return false;
+    for (int s = 0; s < skips.size(); s++) if (((Skip) skips.get(s)).groups != null) return true;
+    return part != null;
+  }
+
+  /** Which row groups are to be read, as things stand, by each of the indexes; null: all. */
+  KeptGroups[] keptGroups() {
+    KeptGroups[] groups = new KeptGroups[skips.size()];
+    boolean all = !induced() || inducedHold();
+    for (int s = 0; s < groups.length; s++) {
+      Skip skip = (Skip) skips.get(s);
+      groups[s] = all || skip.own == null ? skip.groups : skip.ownGroups;
+    }
+    return groups;
+  }
+
+  FileKeys.Candidates candidates() {
+    return new FileKeys.Candidates(byFooter);
+  }
+
+  /** Those of some files that are as they were listed. */
+  BitSet unchanged(FileKeys.Candidates candidates) throws Exception {
+    return immutable() ? candidates.all() : candidates.unchanged();
+  }
+
   /** What is left to read, so that Spark can choose a broadcast join; counted once, when first asked for. */
   public synchronized long sizeInBytes() {
     if (size < 0) size = Math.max(0, countBytes());
@@ -235,7 +266,8 @@ public final class PrunedFiles implements FileIndex {
           if (position < 0) kept += match.files[i].getLen();
           else if (!skip.files.get(position)) kept += skip.keys.sizes[position];
         }
-        return byBlock() ? Math.min(kept, skip.blocks.bytes) : kept;
+        if (byBlock()) return Math.min(kept, skip.blocks.bytes);
+        return readsPieces() && skip.groups != null ? kept - skip.groups.spared : kept;
       }
       double share = 1.0;
       for (int s = 0; s < skips.size(); s++) {
@@ -276,7 +308,8 @@ public final class PrunedFiles implements FileIndex {
     if (!(other instanceof PrunedFiles)) return false;
     PrunedFiles that = (PrunedFiles) other;
     return base.equals(that.base) && skips.equals(that.skips) && java.util.Objects.equals(bound, that.bound)
-        && byFooter == that.byFooter && java.util.Objects.equals(part, that.part) && (!restsOnOthers() || witnesses.equals(that.witnesses));
+        && byFooter == that.byFooter && wholeFiles == that.wholeFiles
+        && java.util.Objects.equals(part, that.part) && (!restsOnOthers() || witnesses.equals(that.witnesses));
   }
 
   private boolean restsOnOthers() {
@@ -302,20 +335,27 @@ public final class PrunedFiles implements FileIndex {
     final KeptBlocks blocks;
     /** The same by the query's own predicates alone. */
     final KeptBlocks ownBlocks;
+    /** The row groups to be read of files that are read in part, where blocks have no ids; null: all. */
+    final KeptGroups groups;
+    final KeptGroups ownGroups;
 
-    Skip(FileKeys keys, BitSet files, BitSet own, KeptBlocks blocks, KeptBlocks ownBlocks) {
+    Skip(FileKeys keys, BitSet files, BitSet own, KeptBlocks blocks, KeptBlocks ownBlocks, KeptGroups groups,
+        KeptGroups ownGroups) {
       this.keys = keys;
       this.files = files;
       this.own = own;
       this.blocks = blocks;
       this.ownBlocks = ownBlocks;
+      this.groups = groups;
+      this.ownGroups = ownGroups;
     }
 
     public boolean equals(Object other) {
       if (!(other instanceof Skip)) return false;
       Skip that = (Skip) other;
       return keys.id.equals(that.keys.id) && files.equals(that.files) && java.util.Objects.equals(own, that.own)
-          && java.util.Objects.equals(blocks, that.blocks) && java.util.Objects.equals(ownBlocks, that.ownBlocks);
+          && java.util.Objects.equals(blocks, that.blocks) && java.util.Objects.equals(ownBlocks, that.ownBlocks)
+          && java.util.Objects.equals(groups, that.groups) && java.util.Objects.equals(ownGroups, that.ownGroups);
     }
 
     public int hashCode() {

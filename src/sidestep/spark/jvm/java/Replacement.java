@@ -24,6 +24,8 @@ final class Replacement extends PlanRewriter {
   private final Wire.Answers answers;
   private final Witnesses witnesses;
   private final boolean byFooter;
+  /** Whether files are read whole, or row groups of them are left out. */
+  private final boolean wholeFiles;
   private final java.util.function.Function python;
   private final double seconds;
   private final RuntimeKeys keys;
@@ -40,9 +42,32 @@ final class Replacement extends PlanRewriter {
     this.answers = answers;
     this.witnesses = witnesses;
     this.byFooter = Footers.wanted(plan.conf());
+    this.wholeFiles = !"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.rowGroups", "true").trim())
+        || asksForSplits(plan);
     this.python = python;
     this.seconds = seconds;
     this.keys = new RuntimeKeys(plan.conf());
+  }
+
+  /** Whether a plan asks which piece of a file a row was read with. */
+  private static boolean asksForSplits(LogicalPlan plan) {
+    final boolean[] asks = {false};
+    plan.foreachWithSubqueries(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object node) {
+        java.util.Iterator it = Scala.list(((LogicalPlan) node).expressions()).iterator();
+        while (it.hasNext() && !asks[0]) asks[0] = asksForSplits((Expression) it.next());
+        return scala.runtime.BoxedUnit.UNIT;
+      }
+    });
+    return asks[0];
+  }
+
+  private static boolean asksForSplits(Expression e) {
+    if (e instanceof InputFileBlockStart || e instanceof InputFileBlockLength) return true;
+    for (java.util.Iterator it = Scala.list(e.children()).iterator(); it.hasNext();) {
+      if (asksForSplits((Expression) it.next())) return true;
+    }
+    return false;
   }
 
   static boolean isPart(Attribute column) {
@@ -76,14 +101,14 @@ final class Replacement extends PlanRewriter {
     if (skips.isEmpty()) {
       FileKeys known = rule.keysOf(((Choosing) chosen.get(0)).selector.keys);
       if (known == null) return leaf;
-      skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null));
+      skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null, null, null));
     }
     changed = true;
     org.apache.spark.sql.sources.Filter bound =
         answer.boundColumn == null ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
     String boundText = bound == null ? null : answer.boundColumn + " in " + answer.boundRanges;
     String part = chosen.isEmpty() ? null : freeName(leaf, relation);
-    PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part);
+    PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles);
     Expression reading = files.byBlock() || part != null && files.base instanceof SnapshotFiles
         ? BlockFilter.reading(leaf) : null;
     // Where blocks are told by their ids, nothing is left for a bound to do.

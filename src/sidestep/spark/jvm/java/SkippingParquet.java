@@ -134,6 +134,8 @@ public final class SkippingParquet extends ParquetFileFormat {
     final transient SkippingParquet format;
     private final transient Object[] arguments;
     final transient List filters;
+    /** Of type KeptGroups: the row groups to be read of the files that the scan has chosen. */
+    final transient List groups = new ArrayList();
     /** Kept here, on the driver: settings go to executors by a broadcast, which lives as long as someone holds it. */
     private transient scala.Function1 built = null;
 

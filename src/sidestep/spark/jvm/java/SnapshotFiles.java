@@ -24,7 +24,7 @@ public final class SnapshotFiles implements FileIndex {
   private final List directories;
   private final long size;
 
-  private SnapshotFiles(
+  SnapshotFiles(
       String identity, Path root, int group, StructType partitionSchema, List directories, long size) {
     this.identity = identity;
     this.root = root;

@@ -85,14 +85,18 @@ final class Wire {
     final BitSet ownFiles;
     final PrunedFiles.KeptBlocks blocks;
     final PrunedFiles.KeptBlocks ownBlocks;
+    final KeptGroups groups;
+    final KeptGroups ownGroups;
 
     private Skipped(String[] parts, int at) {
       keys = parts[at];
       files = bits(parts[at + 1]);
       blocks = blocks(parts[at + 2]);
-      boolean induced = !parts[at + 3].equals("=");
-      ownFiles = induced ? bits(parts[at + 3]) : null;
-      ownBlocks = induced ? blocks(parts[at + 4]) : blocks;
+      groups = groups(parts[at + 3]);
+      boolean induced = !parts[at + 4].equals("=");
+      ownFiles = induced ? bits(parts[at + 4]) : null;
+      ownBlocks = induced ? blocks(parts[at + 5]) : blocks;
+      ownGroups = induced ? groups(parts[at + 6]) : groups;
     }
   }
 
@@ -170,18 +174,20 @@ final class Wire {
     /** The entries of the index to be read. */
     final BitSet files;
     final PrunedFiles.KeptBlocks blocks;
+    final KeptGroups groups;
     final String boundColumn;
     final String boundRanges;
 
     private Chosen(String[] parts) {
       files = bits(parts[0]);
       blocks = blocks(parts[1]);
-      boundColumn = parts.length > 3 ? parts[2] : null;
-      boundRanges = parts.length > 3 ? parts[3] : null;
+      groups = groups(parts[2]);
+      boundColumn = parts.length > 4 ? parts[3] : null;
+      boundRanges = parts.length > 4 ? parts[4] : null;
     }
   }
 
-  /** files TAB kept blocks, and TAB column TAB ranges if there is a bound; empty if nothing is known. */
+  /** files TAB kept blocks TAB row groups, and TAB column TAB ranges if there is a bound; empty if nothing is known. */
   static Chosen chosen(String reply) {
     return reply == null || reply.isEmpty() ? null : new Chosen(reply.split("\t", -1));
   }
@@ -210,7 +216,7 @@ final class Wire {
         answer.selectors.add(new Selector(parts));
         continue;
       }
-      for (int p = 1; p + 4 < parts.length; p += 5) answer.skipped.add(new Skipped(parts, p));
+      for (int p = 1; p + 6 < parts.length; p += 7) answer.skipped.add(new Skipped(parts, p));
     }
     return answers;
   }
@@ -220,5 +226,12 @@ final class Wire {
     if (text.isEmpty()) return null;
     String[] parts = text.split(":", -1);
     return new PrunedFiles.KeptBlocks(bits(parts[0]), ints(parts[1]), Long.parseLong(parts[2]));
+  }
+
+  /** Files with runs of row groups as ints, bytes; separated by a colon. */
+  private static KeptGroups groups(String text) {
+    if (text.isEmpty()) return null;
+    String[] parts = text.split(":", -1);
+    return new KeptGroups(ints(parts[0]), Long.parseLong(parts[1]));
   }
 }

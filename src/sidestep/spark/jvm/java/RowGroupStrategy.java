@@ -1,0 +1,43 @@
+package sidestep;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.*;
+
+/** Plans scans as Spark does, and those of which row groups are left out as a RowGroupScan. */
+public final class RowGroupStrategy extends org.apache.spark.sql.execution.SparkStrategy {
+  private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
+
+  public scala.collection.immutable.Seq apply(LogicalPlan plan) {
+    try {
+      LogicalPlan below = plan;
+      while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) Scala.list(below.children()).get(0);
+      if (PlanWriter.isFileRelation(below)) {
+        FileIndex location = ((HadoopFsRelation) ((LogicalRelation) below).relation()).location();
+        if (location instanceof PrunedFiles && ((PrunedFiles) location).readsPieces()) {
+          List plans = Scala.list(FileSourceStrategy$.MODULE$.apply(plan));
+          Object[] ours = new Object[plans.size()];
+          for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(SCANS);
+          return Scala.seq(ours);
+        }
+      }
+    } catch (Throwable problem) {
+      LOG.warn("sidestep left a scan to Spark, because its strategy failed", problem);
+    }
+    return Scala.seq(new Object[0]); // Spark's own strategies are asked next
+  }
+
+  private static final scala.PartialFunction SCANS = new scala.runtime.AbstractPartialFunction() {
+    public boolean isDefinedAt(Object node) {
+      return node instanceof FileSourceScanExec;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      return isDefinedAt(node) ? RowGroupScan.of((FileSourceScanExec) node) : otherwise.apply(node);
+    }
+  };
+}

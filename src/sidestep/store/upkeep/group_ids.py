@@ -1,0 +1,49 @@
+"""Which units and row ids the files of a table in column groups have, by their own footers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sidestep.errors import DamagedFile
+from sidestep.store.location import Location, open_file
+from sidestep.store.parquet.row_counts import THREADS
+from sidestep.store.sidecars.column_groups import GROUP, ROW_ID, UNIT
+from sidestep.store.snapshot import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class UsedIds:
+    """What is taken."""
+
+    units: tuple[int, ...]
+    greatest: int
+    """The greatest row id; -1 if there is no row."""
+
+
+def ids_of(root: Location, files: Iterable[DataFile]) -> UsedIds:
+    """The units and ids of all rows: every group has the same ones, so the files of one are looked at."""
+    by_group: dict[str | None, list[DataFile]] = {}
+    for file in files:
+        by_group.setdefault(dict(file.partition).get(GROUP), []).append(file)
+    fewest = min(by_group.values(), key=len, default=[])
+    with ThreadPoolExecutor(THREADS) as threads:
+        seen = list(threads.map(lambda file: _greatest(root.child(file.path)), fewest))
+    return UsedIds(tuple(sorted({unit for unit, _ in seen})), max((id for _, id in seen), default=-1))
+
+
+def _greatest(location: Location) -> tuple[int, int]:
+    """The unit that a file is of, and its greatest row id."""
+    try:
+        with open_file(location) as stream:
+            footer = pq.read_metadata(stream)
+        leaves = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
+        groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+        unit, id = (max(int(group.column(leaves[name]).statistics.max) for group in groups) for name in (UNIT, ROW_ID))
+        return unit, id
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise DamagedFile(f"{location.uri} does not say which rows it has parts of: {error!r}.") from error
