@@ -81,7 +81,7 @@ def check(spark: SparkSession, table: Generated, asked: list[str], chance: rando
 def test_no_row_is_lost_whatever_the_groups(spark, tmp_path):
     tally, numbers = Tally(), itertools.count()
 
-    @trying(10)
+    @trying(8)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         table = data.draw(tables(spark, tmp_path / f"t{next(numbers)}"))

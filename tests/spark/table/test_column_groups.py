@@ -337,3 +337,25 @@ def test_rows_come_to_all_groups_at_once(spark, loaded, tmp_path):
     assert not list((inner(copied) / "_sidestep").glob("_staged*"))
     with pytest.raises(SidestepError, match="no column other"):
         sidestep.append(spark, copied, frame.withColumn("other", functions.lit(1)))
+
+
+@pytest.mark.parametrize(
+    ("query", "groups"),
+    [
+        ("SELECT sum(cast(1000 * price AS bigint)), count(price) FROM T WHERE day BETWEEN 20 AND 29", 1),
+        ("SELECT max(note), count(*) FROM T WHERE kind = 'k7'", 1),
+        ("SELECT id, note, tags FROM T WHERE day = 77 AND (kind IS NULL OR price > 0.5)", 3),
+    ],
+)
+def test_queries_on_what_was_loaded_give_the_same_and_read_less(spark, loaded, query, groups):
+    source, path, _ = loaded
+    spark.read.parquet(source).createOrReplaceTempView("loaded_source")
+    expected = sorted(map(repr, spark.sql(re.sub(r"\bT\b", "loaded_source", query)).collect()))
+    sidestep.read(spark, path).createOrReplaceTempView("loaded_groups")
+    with sidestep.enable(spark) as state:
+        df = spark.sql(re.sub(r"\bT\b", "loaded_groups", query))
+        assert sorted(map(repr, df.collect())) == expected
+        assert state.last_problem == ""
+        read = sidestep.metrics(df)
+        assert len(read.scans) == groups
+        assert min(scan.rows for scan in read.scans) < ROWS / 4
