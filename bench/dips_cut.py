@@ -11,27 +11,28 @@ from bench.dips_tables import BlockTable
 from sidestep.predicate import And, DataType, normalize
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan, scan_filters
-from sidestep.prune.analysis import Settings, by_scan
+from sidestep.prune.analysis import Decision, Settings, by_scan
 from sidestep.prune.decide import decide
 from sidestep.prune.dips.exchange import Exchange
 from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import InducedOptions, TableView
 from sidestep.synopsis import Catalog, Mask, kept_blocks
+from sidestep.synopsis.recipe import Recipe
 
 UNHURRIED = 60.0
 """Seconds: what is skipped must not depend on how busy the machine is."""
 
-RANGES = 20
+RANGES = Recipe(range_set=20)
 
 PREDICATES, BEST = "predicates", "range-sets of 20"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to derive predicates, from synopses of so many ranges."""
+    """A way to derive predicates, from zone maps and what the recipe gives every column besides."""
 
-    ranges: int
+    recipe: Recipe
     settings: Settings
 
 
@@ -41,8 +42,8 @@ def patient_settings(movement: bool = True, naive: bool = False) -> Settings:
 
 VARIANTS: Mapping[str, Variant] = {
     PREDICATES: Variant(RANGES, Settings().without("induced")),
-    "zone maps": Variant(1, patient_settings()),
-    "range-sets of 4": Variant(4, patient_settings()),
+    "zone maps": Variant(Recipe(), patient_settings()),
+    "range-sets of 4": Variant(Recipe(range_set=4), patient_settings()),
     BEST: Variant(RANGES, patient_settings()),
     "without movement": Variant(RANGES, patient_settings(movement=False)),
     "fixpoint": Variant(RANGES, patient_settings(naive=True)),
@@ -61,6 +62,8 @@ class CoveredWhole:
     """Tables of which all blocks are known, by the keys of their scans."""
 
     views: Views
+    tainted: frozenset[str] = frozenset()
+    """Tables with changed blocks, by name: they originate nothing (4.1)."""
 
     def covers(self, scan: Scan) -> bool:
         return scan.key in self.views
@@ -72,27 +75,34 @@ class CoveredWhole:
         """The paper knows of blocks alone."""
 
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
-        return frozenset(scan.key for scan in scans)
+        return frozenset(scan.key for scan in scans if scan.name not in self.tainted)
 
 
 def input_cuts(query: Query, tables: Mapping[str, BlockTable], seed: int = 0) -> dict[str, float | None]:
     """The InputCut of a query over tables by name, for each variant; None where it provably has no result."""
     found: dict[str, float | None] = {}
     for name, variant in VARIANTS.items():
-        views = views_of(query, tables, variant.ranges)
-        analyzed, decision = decide(query, CoveredWhole(views), variant.settings)
-        found[name] = ratio(views, {key: masks[0] for key, masks in by_scan(analyzed, decision.kept).items()})
+        found[name], views, decision = input_cut(query, tables, variant)
         if name == BEST:
             sent = 0 if decision.induced is None else len(decision.induced.dips)
             found[NAIVE] = ratio(views, kept_naively(query, views, sent, seed))
     return found
 
 
-def views_of(query: Query, tables: Mapping[str, BlockTable], ranges: int) -> dict[str, TableView]:
+def input_cut(
+    query: Query, tables: Mapping[str, BlockTable], variant: Variant, tainted: frozenset[str] = frozenset()
+) -> tuple[float | None, dict[str, TableView], Decision]:
+    """The InputCut of a query by one variant, with what was known of its tables and what came of that."""
+    views = views_of(query, tables, variant.recipe)
+    analyzed, decision = decide(query, CoveredWhole(views, tainted), variant.settings)
+    return ratio(views, {key: masks[0] for key, masks in by_scan(analyzed, decision.kept).items()}), views, decision
+
+
+def views_of(query: Query, tables: Mapping[str, BlockTable], recipe: Recipe) -> dict[str, TableView]:
     columns = columns_needed(query)
     scans = {place.scan.key: place.scan for place in scan_filters(query)}
     return {
-        key: TableView((tables[scan.name].catalog(columns[key], ranges),), complete=True) for key, scan in scans.items()
+        key: TableView((tables[scan.name].catalog(columns[key], recipe),), complete=True) for key, scan in scans.items()
     }
 
 

@@ -16,7 +16,7 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 
 
-def planned(spark: SparkSession, journal: Journal, texts: Mapping[str, str], family: str) -> dict[str, Query]:
+def planned(spark: SparkSession | None, journal: Journal, texts: Mapping[str, str], family: str) -> dict[str, Query]:
     """The plans of queries over views that Spark knows, as it plans them without sidestep."""
     return {
         name: read_plan(journal.once(f"plan {family} {name}", partial(_described, spark, text)))
@@ -24,7 +24,8 @@ def planned(spark: SparkSession, journal: Journal, texts: Mapping[str, str], fam
     }
 
 
-def _described(spark: SparkSession, text: str) -> str:
+def _described(spark: SparkSession | None, text: str) -> str:
+    assert spark is not None, "only what the journal has needs no Spark"
     spark.conf.set("spark.sidestep.enabled", "false")
     try:
         return str(Bridge(spark).factory().describe(spark.sql(text)._jdf.queryExecution().optimizedPlan()))
@@ -38,7 +39,7 @@ def eligible(query: Query) -> bool:
     Fixed before anything is measured, from the plan without sidestep. That a join column is not NULL, which Spark adds
     by itself, is no filter of the query's.
     """
-    filtered = {place.scan.key for place in scan_filters(query) if any(map(_selects, place.conjuncts))}
+    filtered = {place.scan.key for place in scan_filters(query) if any(map(selects, place.conjuncts))}
     scans = [scan for plan in query.plans for scan in walk(plan) if isinstance(scan, Scan)]
     key_of = {number: scan.key for scan in scans for number, _ in scan.columns}
     for plan in query.plans:
@@ -57,5 +58,6 @@ def _equalities(operator: Operator) -> Iterator[Predicate]:
                 yield each
 
 
-def _selects(condition: Predicate) -> bool:
+def selects(condition: Predicate) -> bool:
+    """Whether a condition is more than that a column is not NULL."""
     return not (isinstance(condition, Not) and isinstance(condition.child, IsNull))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,9 @@ from sidestep.predicate import DataType, parse_type
 from sidestep.synopsis import Catalog
 from sidestep.synopsis.build import BuildPlan, block_synopses, index_columns
 from sidestep.synopsis.catalog import Synopsis
-from sidestep.synopsis.range_set import RANGE_SET, RangeSets
+from sidestep.synopsis.contract.answer import Held
+from sidestep.synopsis.descriptor import SynopsisKind
+from sidestep.synopsis.kinds import KINDS
 from sidestep.synopsis.recipe import Recipe
 from sidestep.synopsis.values.forms import stored_type
 from sidestep.synopsis.values.summary import summarize
@@ -38,7 +41,8 @@ class BlockTable:
     blocks: int
     _columns: dict[str, list[pa.Array]] = field(default_factory=dict)
     _zones: dict[str, ColumnZones | None] = field(default_factory=dict)
-    _ranges: dict[tuple[str, int], RangeSets] = field(default_factory=dict)
+    _held: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    """By column, kind of synopsis and size."""
 
     def __post_init__(self) -> None:
         self.blocks = max(1, min(self.blocks, len(self.rows)))
@@ -53,14 +57,14 @@ class BlockTable:
         """Bytes of a row."""
         return float(self.rows.nbytes) / max(1, len(self.rows))
 
-    def catalog(self, columns: Mapping[str, DataType], ranges: int) -> Catalog:
-        """What an index with zone maps, and range-sets of so many ranges if more than one, says of these columns."""
+    def catalog(self, columns: Mapping[str, DataType], recipe: Recipe) -> Catalog:
+        """What an index says of these columns with zone maps, and what the recipe names besides."""
         types = {name: kind for name, kind in columns.items() if self.type_of(name) == kind}
         zones = {name: found for name, kind in types.items() if (found := self._zones_of(name, kind)) is not None}
         synopses: list[Synopsis] = [ZoneMaps(zones)]
-        if ranges > 1:
-            sets = [self._ranges_of(name, kind, ranges) for name, kind in types.items() if name in zones]
-            synopses.append(RangeSets({name: found for each in sets for name, found in each.columns.items()}))
+        for key, size in recipe.sizes:
+            held = {name: self._held_of(name, types[name], KINDS[key], size) for name in zones}
+            synopses.append(KINDS[key].synopsis(held))
         sizes = self.sizes
         weights = (sizes * self.width).astype(np.int64)
         return Catalog(np.arange(self.blocks, dtype=np.int32), sizes, weights, self.blocks, tuple(synopses))
@@ -97,15 +101,16 @@ class BlockTable:
             )
         return self._zones[column]
 
-    def _ranges_of(self, column: str, kind: DataType, most: int) -> RangeSets:
-        if (column, most) not in self._ranges:
-            plan = BuildPlan({column: Recipe(range_set=most)})
-            # A value that occurs twice in a block says nothing more: codes of distinct ones are quicker to make.
-            distinct = (pc.unique(values) for values in self._values(column))
-            built = [block_synopses(column, kind, values, plan) for values in distinct]
-            parts = RANGE_SET.parts_of(column, index_columns(column, kind, built, plan))
-            self._ranges[column, most] = RangeSets({column: RANGE_SET.read(kind, parts, [])[0]})
-        return self._ranges[column, most]
+    def _held_of(self, column: str, type: DataType, kind: SynopsisKind[Held], size: int) -> Held:
+        if (column, kind.key, size) not in self._held:
+            plan = BuildPlan({column: Recipe.from_json({kind.key: size})})
+            # A value that occurs twice in a block says nothing more, unless rows count: distinct ones are quicker.
+            blocks = (values if kind.counts_rows else pc.unique(values) for values in self._values(column))
+            built = [block_synopses(column, type, values, plan) for values in blocks]
+            parts = kind.parts_of(column, index_columns(column, type, built, plan))
+            self._held[column, kind.key, size] = kind.read(type, parts, [])[0]
+        found: Held = self._held[column, kind.key, size]
+        return found
 
 
 def _spark_type(arrow: pa.DataType) -> str:

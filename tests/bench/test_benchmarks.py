@@ -69,6 +69,13 @@ SMOKE = {
         ["--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"],
         {"cells", "bytes", "seconds"},
     ),
+    "dipfigures": (
+        [
+            *("--sf", "0.001", "--blocks", "8", "--layouts", "1", "--ranges", "1", "4", "--partitions", "4"),
+            *("--parts", "ranges,statistics,partitions,conditions,taints,growth"),
+        ],
+        {"ranges", "statistics", "partitions", "conditions", "steps", "taints", "growth_quality"},
+    ),
     "joins": (["--rows", "60", "--queries", "2"], {"job_bytes_cut_pct"}),
     "effects": (
         # The point of either sweep is the same, so that each way to draw parameters takes one load.

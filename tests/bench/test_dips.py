@@ -23,6 +23,7 @@ from sidestep.predicate.build import column, compare, is_not_null
 from sidestep.predicate.types import LONG
 from sidestep.prune import Filter, Join, Query, Scan
 from sidestep.synopsis import kept_blocks
+from sidestep.synopsis.recipe import Recipe
 from tests.prune.joins import INNER
 
 
@@ -70,10 +71,10 @@ def test_a_table_in_memory_is_pruned_as_its_index_would(tables):
     values = np.array([5, 1, 9, 3, 7, 2])
     table = BlockTable(pa.table({"a": values}), np.argsort(values), 3)
     assert table.sizes.tolist() == [2, 2, 2]
-    for ranges in (1, 4):
-        catalog = table.catalog({"a": LONG}, ranges)
+    for recipe in (Recipe(), Recipe(range_set=4), Recipe(gap_histogram=2)):
+        catalog = table.catalog({"a": LONG}, recipe)
         kept = kept_blocks(catalog, normalize(compare(column("a", LONG), "=", 4)))
-        assert kept.tolist() == ([False, True, False] if ranges == 1 else [False, False, False])
+        assert kept.tolist() == [False, not recipe, False]
 
 
 def test_what_is_proven_empty_is_left_out_of_medians():
