@@ -61,7 +61,7 @@ SMOKE = {
                 "--by-hand",
                 "tuned",
             ),
-            *("--grt-rows", "2000", "--films", "60", "--queries", "1"),
+            *("--grt-rows", "2000", "--parts", "ids,inputcut,grt"),
         ],
         {"ids_rows_pct", "inputcut", "index_bytes_pct", "grt_fpr"},
     ),
