@@ -165,7 +165,7 @@ def fineblock(data: FigureData, console: Console) -> dict[str, Any]:
         train, test = instances(TRAINED, trained, seed), instances(tested, 10, seed + 1)
         experiment = FineBlock(view(data, (*train, *test)), train, test, data.args.view_blocks)
         found[name] = cuts_by_template(experiment, dates)
-        table = Table(title=f"InputCut of SOP on the view, {name}, {found[name].pop('blocks')} blocks")
+        table = Table(title=f"InputCut of SOP on the view, {name}, {found[name].pop('groups'):,} groups")
         for heading in ("query", "least", "quartile", "mean", "quartile", "most"):
             table.add_column(heading, justify="left" if heading == "query" else "right")
         for template, values in found[name].items():
@@ -190,7 +190,7 @@ def cuts_by_template(experiment: FineBlock, dates: Sequence[str]) -> dict[str, A
         read = int(catalog.rows[kept_blocks(catalog, formula_of(query))].sum())
         cuts.setdefault(query.template, []).append(experiment.rows / max(1, read))
     names = sorted(cuts, key=lambda name: int(name[1:]))
-    return {"blocks": catalog.blocks, **{name: _spread(cuts[name]) for name in names}}
+    return {"groups": catalog.blocks, **{name: _spread(cuts[name]) for name in names}}
 
 
 def _spread(values: Sequence[float]) -> list[float]:
