@@ -72,10 +72,9 @@ SMOKE = {
     "dipfigures": (
         [
             *("--sf", "0.001", "--blocks", "8", "--layouts", "1", "--ranges", "1", "4", "--partitions", "4"),
-            *("--view-sf", "0.001", "--view-blocks", "100"),
-            *("--parts", "ranges,statistics,partitions,conditions,taints,growth,fineblock"),
+            *("--parts", "ranges,statistics,partitions,conditions,taints,growth"),
         ],
-        {"ranges", "statistics", "partitions", "conditions", "steps", "taints", "growth_quality", "fineblock"},
+        {"ranges", "statistics", "partitions", "conditions", "steps", "taints", "growth_quality"},
     ),
     "joins": (["--rows", "60", "--queries", "2"], {"job_bytes_cut_pct"}),
     "effects": (
