@@ -153,7 +153,7 @@ def bucket_of(unit: int, buckets: int) -> int:
     """What Spark calls ``pmod(hash(unit), buckets)``.
 
     >>> [bucket_of(unit, 4) for unit in range(4)]
-    [1, 3, 2, 3]
+    [3, 3, 2, 3]
     """
     mask = 0xFFFFFFFF
 
