@@ -25,7 +25,7 @@ _RESTARTS = pytest.StashKey[list[str]]()
 # No deadlines: on a shared machine they fail tests that are right. A property over a function-scoped fixture such as
 # tmp_path is fine as long as every example makes its own names in it.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-settings.register_profile("ci", derandomize=True, max_examples=50, **_SHARED)  # type: ignore[arg-type]
+settings.register_profile("ci", derandomize=True, max_examples=70, **_SHARED)  # type: ignore[arg-type]
 settings.register_profile("fuzz", max_examples=10_000, **_SHARED)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
