@@ -20,6 +20,7 @@ from sidestep.predicate.types import parse_type
 from sidestep.store import DataFile, block_summaries, locate, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column
 from sidestep.store.index.index_file import index_folder
+from sidestep.store.parquet.buckets import bucket_of
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
 from sidestep.store.sidecars.layout import FEATURES
 from sidestep.store.upkeep.compact import append_blocks
@@ -147,22 +148,3 @@ def _summaries(inner: Path, path: Path, name: str, columns: Mapping[str, object]
     found = block_summaries(locate(str(inner)), file, columns, log_times=True, block=BLOCK)  # type: ignore[arg-type]
     assert found is not None
     return found
-
-
-def bucket_of(unit: int, buckets: int) -> int:
-    """What Spark calls ``pmod(hash(unit), buckets)``.
-
-    >>> [bucket_of(unit, 4) for unit in range(4)]
-    [3, 3, 2, 3]
-    """
-    mask = 0xFFFFFFFF
-
-    def rotated(value: int, by: int) -> int:
-        return ((value << by) | (value >> (32 - by))) & mask
-
-    mixed = rotated(unit * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
-    hashed = (rotated(42 ^ mixed, 13) * 5 + 0xE6546B64) & mask
-    hashed ^= 4
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
-        hashed = (hashed ^ (hashed >> shift)) * factor & mask
-    return (hashed - (1 << 32) if hashed >> 31 else hashed) % buckets

@@ -25,7 +25,7 @@ from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import session_settings
 from sidestep.store import index_folder, locate
-from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_path
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_table
 from sidestep.synopsis import Mask, explain_skips
 
 INDUCED = "induced predicate"
@@ -116,7 +116,7 @@ def _grouped_report(
             executed.setdefault(number, candidate)
     if not executed:
         return _report(inspector, state, places, None, planned)
-    inner = locate(inner_path(scan.roots[0]))
+    inner = inner_table(locate(scan.roots[0]))
     groups = COLUMN_GROUPS.load(index_folder(inner))
     columns = groups.groups if groups is not None else ((),) * (max(executed) + 1)
     return put_together(
