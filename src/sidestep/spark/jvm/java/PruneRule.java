@@ -140,10 +140,13 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return text.toString();
   }
 
-  /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
+  /**
+   * Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. Whether the
+   * files are still those that were listed is not looked at here, but by the witnesses of the plan: when it lists them.
+   */
   public String complete(String number, String scans) {
     PlanWriter writer = (PlanWriter) asked.get(number);
-    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans));
+    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans), false);
   }
 
   /**
@@ -153,10 +156,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String completeIn(LogicalPlan plan, String question) {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
-    return complete(leaves, plan.conf(), question);
+    return complete(leaves, plan.conf(), question, true);
   }
 
-  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question) {
+  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question, boolean look) {
     StringBuilder reply = new StringBuilder();
     // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
     IdentityHashMap looked = new IdentityHashMap();
@@ -171,7 +174,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
         if (!looked.containsKey(base)) looked.put(base, new HashMap());
         Map by = (Map) looked.get(base);
         List ids = java.util.Arrays.asList(scans[i]).subList(1, scans[i].length);
-        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileKeys.cover(base, known, byFooter)));
+        if (!by.containsKey(ids)) {
+          boolean covered = look ? FileKeys.cover(base, known, byFooter) : FileKeys.coverAsKnown(base, known);
+          by.put(ids, Boolean.valueOf(covered));
+        }
         complete = ((Boolean) by.get(ids)).booleanValue();
       }
       reply.append(complete ? '1' : '0');
