@@ -516,7 +516,9 @@ final class PlanWriter {
     if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
       return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }
-    if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()) {
+    // The setting alone means nothing: a session in which Delta once wrote has it, and reads by name as before.
+    if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()
+        && org.apache.spark.sql.execution.datasources.parquet.ParquetUtils.hasFieldIds(relation.dataSchema())) {
       return "its columns are found by field id (spark.sql.parquet.fieldId.read.enabled)";
     }
     return null;

@@ -35,6 +35,8 @@ final class ValueSettings {
     "filesourceTableRelationCacheSize", "metadataCacheTTLSeconds", "hive.filesourcePartitionFileCacheSize",
     "hive.manageFilesourcePartitions", "sources.ignoreDataLocality", "sources.useListFilesFileSystemList",
     "sources.fileCompressionFactor",
+    // How columns are found: where field ids decide that, nothing is skipped (PlanWriter).
+    "parquet.fieldId.read.enabled", "parquet.fieldId.read.ignoreMissing",
     // How work is cut up and spread.
     "autoBroadcastJoinThreshold", "broadcastTimeout", "maxBroadcastTableSize", "maxSinglePartitionBytes",
     "exchange.reuse", "execution.reuseSubquery", "execution.removeRedundantProjects",
