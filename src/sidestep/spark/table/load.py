@@ -28,10 +28,10 @@ from sidestep.spark.table.chosen import id_of, spec_of, with_value_sets
 from sidestep.spark.table.column_groups import (
     check_free,
     check_group_names,
+    create_groups,
     default_unit_rows,
     new_groups,
     plan_groups,
-    write_groups,
 )
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
@@ -247,7 +247,7 @@ def _load_groups(
         recipes = with_value_sets(choice.recipes, few_valued, named)
     making = rebuilt_synopses(source.snapshot, before, types, spec.min_size, recipes, popular_sets(usage, source.types))
     target = new_groups(spark, source, files, request.target, plans, chosen.filtered, making, unit_rows)
-    made, _, version = write_groups(
+    made, version = create_groups(
         spark,
         files,
         source.snapshot,

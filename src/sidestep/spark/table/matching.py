@@ -41,7 +41,7 @@ def check_condition(spark: SparkSession, state: TableState, where: str, rows: Da
         plan = analyzed._jdf.queryExecution().analyzed()
     except AnalysisException as problem:
         said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
-        raise SidestepError(f"{where!r} is not a condition on the columns of {state.root.uri}: {said}") from problem
+        raise SidestepError(f"{where!r} is not a condition on the columns of {state.table.uri}: {said}") from problem
     if not plan.deterministic():
         raise SidestepError(f"{where!r} may be true one time and false the next: a row must be either.")
     refuse_clock_words(analyzed, where)

@@ -36,17 +36,27 @@ class ColumnGroups:
     schema: str
     """The columns as users see them, in Spark's JSON."""
     groups: tuple[tuple[str, ...], ...]
-    """The columns of each group, by its number. Every column is in at least one."""
+    """The columns of each group, by its number. A number is given once: older versions keep the groups they had."""
     buckets: int
     """The name of a file ends in the bucket of its unit, ``pmod(hash(_unit), buckets)``, as Spark names such files."""
+    first: int = 0
+    """The first group of the newest division of the columns; those before are of divisions that it took the place of.
+    Every column is in at least one group of each division."""
 
     def __post_init__(self) -> None:
         names = {field["name"] for field in json.loads(self.schema)["fields"]}
-        held = {name for group in self.groups for name in group}
+        if type(self.first) is not int or not 0 <= self.first < len(self.groups):
+            raise SidestepError(f"There is no column group {self.first!r} for the newest division to begin with.")
+        held = {name for group in self.groups[self.first :] for name in group}
         if names != held or not all(self.groups):
             raise SidestepError("Column groups have the columns of their table between them, and none is empty.")
         if type(self.buckets) is not int or self.buckets < 1:
             raise SidestepError(f"buckets is {self.buckets!r}, but it must be a whole number of at least 1.")
+
+    @property
+    def newest(self) -> tuple[int, ...]:
+        """The numbers of the groups of the newest division."""
+        return tuple(range(self.first, len(self.groups)))
 
     @classmethod
     def from_json(cls, written: JsonObject, source: str) -> ColumnGroups:
@@ -54,14 +64,17 @@ class ColumnGroups:
         check_format(written.get("format"), FORMAT, f"The column groups {source}")
         try:
             groups = tuple(tuple(str(name) for name in group) for group in written["groups"])
-            return cls(json.dumps(written["schema"], ensure_ascii=False), groups, written["buckets"])
+            return cls(
+                json.dumps(written["schema"], ensure_ascii=False), groups, written["buckets"], written.get("first", 0)
+            )
         except (ValueError, TypeError, KeyError) as problem:
             raise SidestepError(f"The column groups {source} are damaged: {problem}.") from problem
 
     def to_json(self) -> dict[str, Any]:
         """The groups as plain data."""
         groups = [list(group) for group in self.groups]
-        return {"format": FORMAT, "schema": json.loads(self.schema), "groups": groups, "buckets": self.buckets}
+        written = {"format": FORMAT, "schema": json.loads(self.schema), "groups": groups, "buckets": self.buckets}
+        return written | ({"first": self.first} if self.first else {})
 
 
 COLUMN_GROUPS: Numbered[ColumnGroups] = Numbered("groups", ColumnGroups.to_json, ColumnGroups.from_json)

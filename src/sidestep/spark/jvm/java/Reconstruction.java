@@ -33,9 +33,12 @@ final class Reconstruction extends PlanRewriter {
   private static final TreeNodeTag ORIGINAL = new TreeNodeTag("sidestep.original");
 
   private final SQLConf conf;
+  private final boolean ofJobs;
 
-  Reconstruction(SQLConf conf) {
+  /** ofJobs: tables that jobs read to change them are put together as well. */
+  Reconstruction(SQLConf conf, boolean ofJobs) {
     this.conf = conf;
+    this.ofJobs = ofJobs;
   }
 
   /** What stood in the place of a plan that was put together; any other plan as it is. */
@@ -48,7 +51,8 @@ final class Reconstruction extends PlanRewriter {
     if (original(plan) != plan) return plan;
     LogicalPlan leaf = plan instanceof Project ? ((Project) plan).child() : plan;
     while (leaf instanceof Filter) leaf = ((Filter) leaf).child();
-    return GroupedFiles.of(leaf) == null ? below(plan) : rows(plan, (LogicalRelation) leaf);
+    GroupedFiles files = GroupedFiles.of(leaf);
+    return files == null || files.byJob && !ofJobs ? below(plan) : rows(plan, (LogicalRelation) leaf);
   }
 
   /** The rows of a table in column groups as a plan of the form [Project] Filter* relation asks for them. */
@@ -214,8 +218,8 @@ final class Reconstruction extends PlanRewriter {
       GroupedFiles grouped = GroupedFiles.of(leaf);
       ArrayList given = new ArrayList(columns);
       if (joins) {
-        given.add(unit = hidden(UNIT, DataTypes.IntegerType, Metadata.empty()));
-        given.add(row = hidden(ROW_ID, DataTypes.LongType, Metadata.empty()));
+        unit = key(given, UNIT, DataTypes.IntegerType);
+        row = key(given, ROW_ID, DataTypes.LongType);
       }
       ArrayList output = new ArrayList(given);
       FileIndex files = grouped.groups[group];
@@ -241,6 +245,16 @@ final class Reconstruction extends PlanRewriter {
       if (!conditions.isEmpty()) plan = new Filter(all(conditions), plan);
       if (joins) plan = new Project(Scala.seq(given.toArray()), plan);
       bytes = PlanWriter.bytes(plan);
+    }
+
+    /** A column that groups are joined by: what was asked for of it, or else one that no one sees. */
+    private static AttributeReference key(List given, String name, DataType type) {
+      for (int i = 0; i < given.size(); i++) {
+        if (((Attribute) given.get(i)).name().equals(name)) return (AttributeReference) given.get(i);
+      }
+      AttributeReference key = hidden(name, type, Metadata.empty());
+      given.add(key);
+      return key;
     }
 
     /** How the group is read: a bound on a column that another one holds is that one's matter. */
