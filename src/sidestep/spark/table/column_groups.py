@@ -60,6 +60,7 @@ from sidestep.store.sidecars.column_groups import (
     GROUP,
     MARKER,
     ROW_ID,
+    STAGED,
     UNIT,
     ColumnGroups,
     inner_table,
@@ -73,8 +74,6 @@ from sidestep.store.upkeep.group_ids import ids_of
 from sidestep.synopsis.build import BuildPlan
 
 MOST_BUCKETS = 512
-STAGED = "_staged-"
-"""What a folder of rows begins with that are on their way into a table."""
 FEWEST_BLOCKS = 25
 """Blocks of a unit at least, before a table is cut into more units so that more cores read it."""
 MARKER_TEXT = """This is no Parquet file. The table in this folder is kept in column groups, under _sidestep/groups, and
@@ -82,9 +81,9 @@ its rows can be put together by sidestep alone:
 
     import sidestep
     sidestep.enable(spark)
-    sidestep.read(spark, "path of this folder")
+    sidestep.read(spark, "path of the folder that has _sidestep in it")
 
-Nothing in this folder is to be moved or deleted, this file included.
+Nothing in these folders is to be moved or deleted, this file included.
 """
 
 
@@ -138,11 +137,11 @@ def default_unit_rows(spec: LayoutSpec, rows: int, cores: int) -> int:
     return max(1, min(spec.unit_rows, max(FEWEST_BLOCKS * spec.min_size, -(-rows // cores))))
 
 
-def plan_groups(spark: SparkSession, source: Source, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
+def plan_groups(spark: SparkSession, schema: StructType, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
     """How each group is to be written, with the features that can be used here."""
     plans = []
     for group in chosen.groups:
-        checked = check_features(spark, group.layout.features, source.schema)
+        checked = check_features(spark, group.layout.features, schema)
         made = spec_of(ChosenLayout(replace(group.layout, by=UNIT), (), 0, ""), checked, spec)
         plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}"))
     return plans
@@ -342,16 +341,18 @@ def commit_groups(
     data_change: bool,
     rates: Mapping[str, float] | None = None,
     sidecars: bool = False,
+    replaced: Sequence[DataFile] = (),
     watch: Watch,
 ) -> int:
     """Make what was written to all groups part of the table as one version, in place of what is removed.
 
     Rows are counted before, by the caller. Nothing else may have been committed since the table was read: ids and units
-    are chosen by it, and which groups it has. With ``sidecars`` it is noted first what the groups are.
+    are chosen by it, and which groups it has. With ``sidecars`` it is noted first what the groups are. ``replaced`` are
+    files of groups that are no longer part of the table.
     """
     state = next(iter(writes.values())).state
     written = [file for write in writes.values() for file in write.written]
-    removed = [file for write in writes.values() for file in write.removed]
+    removed = [*(file for write in writes.values() for file in write.removed), *replaced]
     with watch.stage("index"), dropped_on_error(writes):
         if sidecars:
             _save_sidecars(target)
@@ -374,7 +375,7 @@ def create_groups(
     rates: Mapping[str, float] | None = None,
     watch: Watch,
 ) -> tuple[list[LoadedGroup], int]:
-    """Write the rows of files to all groups of a table and commit them at once; what became of each, and the version."""
+    """Write rows of files to all groups of a table and commit them at once; what became of each, and the version."""
     created = target.snapshot.version is None
     if created:
         begin_log(target.snapshot.root)
@@ -531,7 +532,9 @@ def _save_sidecars(table: GroupsTarget) -> None:
             save_features(folder, plan.checked.features)
     GROUP_LAYOUTS.save(folder, GroupLayouts(table.layouts, table.filtered))
     COLUMN_GROUPS.save(folder, table.groups)
-    write_marker(table.root)
+    inner = table.snapshot.root
+    for place in (table.root, inner, *(inner.child(f"{GROUP}={number}") for number in table.plans)):
+        write_marker(place)
 
 
 def _append_entries(
@@ -544,9 +547,10 @@ def _append_entries(
     return append_blocks(target.index.folder, blocks, data_columns(schema, (GROUP,)), target.making, rates)
 
 
-def write_marker(root: Location) -> None:
+def write_marker(place: Location) -> None:
     """Put the file there that tells readers without sidestep what they have before them."""
-    location, text = root.child(MARKER), MARKER_TEXT.encode()
+    location, text = place.child(MARKER), MARKER_TEXT.encode()
+    place.filesystem.create_dir(place.path, recursive=True)
     write_addressed(location, text, lambda: _read_bytes(location) == text)
 
 

@@ -6,8 +6,8 @@ group, which its partition value ``_group`` names, the hidden column of block id
 of a unit are in the files of that unit in every group, and a row has the same ``_rid``, which no other row of the table
 has, in each. The sidecar of the inner table says which columns a group has, and what the table looks like to its users.
 
-In the folder of the table itself lies one file that is no Parquet file, whatever its name says: who reads the folder
-without sidestep gets an error that names it.
+In the folder of the table itself, and in those of its parts, lies one file that is no Parquet file, whatever its name
+says: who reads the folder without sidestep gets an error that names it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from sidestep.errors import SidestepError, check_format
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 from sidestep.store.snapshots.groups import PLACE, inner_table
 
-__all__ = ["COLUMN_GROUPS", "GROUP", "MARKER", "PLACE", "ROW_ID", "UNIT", "ColumnGroups", "inner_table"]
+__all__ = ["COLUMN_GROUPS", "GROUP", "MARKER", "PLACE", "ROW_ID", "STAGED", "UNIT", "ColumnGroups", "inner_table"]
 
 FORMAT = 1
 GROUP, UNIT, ROW_ID = "_group", "_unit", "_rid"
 """The partition column of the inner table, and the columns that its groups are joined by."""
+STAGED = "_staged-"
+"""What folders beside the index begin with that hold rows on their way into a table."""
 MARKER = "this-table-has-column-groups--read-it-with-sidestep.parquet"
 """The file that tells readers without sidestep what they have before them."""
 

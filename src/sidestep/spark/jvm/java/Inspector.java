@@ -41,6 +41,9 @@ public final class Inspector {
     ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
     rules.add(new ReconstructionRule());
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+    ArrayList strategies = new ArrayList(Scala.list(session.experimental().extraStrategies()));
+    strategies.add(new RowGroupStrategy());
+    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
   public String describe(LogicalPlan plan) {

@@ -25,8 +25,6 @@ final class Reconstruction extends PlanRewriter {
   /** The columns that groups are joined by. */
   private static final String UNIT = "_unit";
   private static final String ROW_ID = "_rid";
-  /** Set to false, what is bucketed by one of its join's columns needs no exchange. */
-  private static final String ALL_KEYS = "spark.sql.requireAllClusterKeysForCoPartition";
   /** What one task may hash of a group where Spark has no limit of its own for broadcasts. */
   private static final long USUAL_BYTES = 10L << 20;
   /** What a plan was before, so that others can tell what the query asks for. */
@@ -148,7 +146,6 @@ final class Reconstruction extends PlanRewriter {
 
   private LogicalPlan join(LogicalRelation leaf, List sides) {
     for (int s = 0; s < sides.size(); s++) ((Side) sides.get(s)).plan(leaf, sides.size() > 1);
-    if (sides.size() > 1 && !conf.contains(ALL_KEYS)) conf.setConfString(ALL_KEYS, "false");
     // What has conditions comes first, then what is small: what is joined later finds few rows left.
     java.util.Collections.sort(sides);
     Side first = (Side) sides.get(0);

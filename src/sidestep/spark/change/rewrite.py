@@ -1,12 +1,12 @@
 """Deleting and changing rows of a table: only files with such rows are written anew, block by block.
 
 The index says which files may hold rows that the condition is TRUE for; those are looked at, and only files in which
-rows do match are replaced (:mod:`sidestep.spark.table.replace`). Rows for which the condition is NULL are left as they
+rows do match are replaced (:mod:`sidestep.spark.change.replace`). Rows for which the condition is NULL are left as they
 are.
 
 A condition on one row alone is evaluated twice, to find the files and to write them; what it depends on cannot change.
 One with a subquery, or with a source, or on a table in column groups, is evaluated once, and the rows that it finds are
-kept (:mod:`sidestep.spark.table.target`).
+kept (:mod:`sidestep.spark.change.target`).
 
 An update of what units are told apart by may leave a row in a unit that is not its own: that costs some skipping, never
 an answer, since blocks are judged by what is in them. The values that an update sets are stored as Spark's own UPDATE
@@ -23,15 +23,9 @@ from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
-from sidestep.spark.expressions import has_subquery, settle
-from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
-from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import every_row
-from sidestep.spark.table.changes import apply_changes, changes_of, keep
-from sidestep.spark.table.column_groups import columns_of_table, open_any
-from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match
-from sidestep.spark.table.merge import Clause, Merge, Rows
-from sidestep.spark.table.replace import (
+from sidestep.spark.change.changes import apply_changes, changes_of, keep
+from sidestep.spark.change.merge import Clause, Merge, Rows
+from sidestep.spark.change.replace import (
     ACTION,
     MATCHES,
     POSITION,
@@ -41,9 +35,15 @@ from sidestep.spark.table.replace import (
     rows_of,
     write_files,
 )
+from sidestep.spark.change.target import change_session, narrow, target_rows
+from sidestep.spark.expressions import has_subquery, settle
+from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
+from sidestep.spark.progress import Progress, Watch
+from sidestep.spark.relation import every_row
+from sidestep.spark.table.column_groups import columns_of_table, open_any
+from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import commit_files, find_table, open_table
-from sidestep.spark.table.target import change_session, narrow, target_rows
 from sidestep.store import Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import WrittenFile

@@ -26,14 +26,13 @@ from pyspark.sql import functions as f
 from sidestep.predicate import IsNull, Not, Predicate
 from sidestep.predicate.text import name_text, sql
 from sidestep.prune import scan_filters
+from sidestep.spark.change.replace import POSITION, file_rows, with_position
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.relation import every_grouped_row, every_row, groups_session, in_session, without_block_ids
 from sidestep.spark.table.column_groups import GroupsState
-from sidestep.spark.table.group_changes import files_of_units
-from sidestep.spark.table.matching import PATH, by_spelling, files_kept, with_path
-from sidestep.spark.table.replace import POSITION, file_rows, with_position
+from sidestep.spark.table.matching import PATH, by_spelling, files_kept, files_of_units, with_path
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT

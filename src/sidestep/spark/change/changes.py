@@ -16,13 +16,8 @@ from pyspark.sql import functions as f
 
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
-from sidestep.spark.organize.write import write_on_spark
-from sidestep.spark.progress import Watch
-from sidestep.spark.table.append import PLANS, SPAN, prepare_rows
-from sidestep.spark.table.column_groups import GroupsState
-from sidestep.spark.table.group_changes import RowChanges, change_groups
-from sidestep.spark.table.matching import PATH, by_spelling
-from sidestep.spark.table.replace import (
+from sidestep.spark.change.group_changes import RowChanges, change_groups
+from sidestep.spark.change.replace import (
     ACTION,
     MATCHES,
     POSITION,
@@ -32,6 +27,11 @@ from sidestep.spark.table.replace import (
     rows_of,
     write_files,
 )
+from sidestep.spark.organize.write import write_on_spark
+from sidestep.spark.progress import Watch
+from sidestep.spark.table.append import PLANS, SPAN, prepare_rows
+from sidestep.spark.table.column_groups import GroupsState
+from sidestep.spark.table.matching import PATH, by_spelling
 from sidestep.spark.table.state import TableState, commit_files
 from sidestep.store import DataFile
 from sidestep.store.parquet.writer import WrittenFile

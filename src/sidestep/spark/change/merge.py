@@ -10,8 +10,8 @@ of the table without one. As in Delta and in SQL,
 - NULL keys match nothing (``=`` is not TRUE for them), and rows for which no clause applies stay.
 
 The source is run once, and its rows kept. Matches are found by one query over the files that can have some
-(:mod:`sidestep.spark.table.target`), and kept; what becomes of the table goes by what was found
-(:mod:`sidestep.spark.table.changes`). If no clause is about rows that match, a row of the table is read only to know
+(:mod:`sidestep.spark.change.target`), and kept; what becomes of the table goes by what was found
+(:mod:`sidestep.spark.change.changes`). If no clause is about rows that match, a row of the table is read only to know
 whether it matches; without clauses for rows of the table that have no match, no file is read that cannot have one.
 """
 
@@ -30,17 +30,17 @@ from pyspark.sql.types import StructType
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.render import counted
+from sidestep.spark.change.changes import MOST_BROADCAST, apply_changes, changes_of, keep
+from sidestep.spark.change.replace import ACTION, POSITION, assigned_values, new_name
+from sidestep.spark.change.target import Narrowed, change_session, narrow, row_at, target_rows
 from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import in_session, read
-from sidestep.spark.table.changes import MOST_BROADCAST, apply_changes, changes_of, keep
 from sidestep.spark.table.column_groups import columns_of_table, open_any
 from sidestep.spark.table.matching import PATH, check_condition
-from sidestep.spark.table.replace import ACTION, POSITION, assigned_values, new_name
 from sidestep.spark.table.reports import MergeReport
 from sidestep.spark.table.state import TableState, find_table
-from sidestep.spark.table.target import Narrowed, change_session, narrow, row_at, target_rows
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import RESERVED

@@ -1,7 +1,7 @@
 """Rows of a table in column groups, changed: what was found once is written to every group that it concerns.
 
 A row is told by its unit and its id, which it keeps. In each group, only files with parts of such rows are written
-anew, block by block, as those of other tables are (:mod:`sidestep.spark.table.replace`). A row that goes, goes from
+anew, block by block, as those of other tables are (:mod:`sidestep.spark.change.replace`). A row that goes, goes from
 every group. New values concern the groups that hold their columns, and those whose blocks know them: blocks of every
 group say what their rows hold in all columns that queries filter, so the parts of these rows that lie in other groups
 are read too.
@@ -13,16 +13,16 @@ as were found, and in each unit as many rows as before, less those that go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import INTEGER, column, one_of
 from sidestep.predicate.columns import columns_of
 from sidestep.predicate.text import name_text
+from sidestep.spark.change.replace import ACTION, MATCHES, POSITION, file_rows, new_name, write_files
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import every_grouped_row, groups_session, in_session
@@ -40,8 +40,7 @@ from sidestep.spark.table.column_groups import (
     staged,
     write_groups,
 )
-from sidestep.spark.table.matching import PATH, by_spelling, files_kept
-from sidestep.spark.table.replace import ACTION, MATCHES, POSITION, file_rows, new_name, write_files
+from sidestep.spark.table.matching import PATH, by_spelling, files_of_units
 from sidestep.spark.table.state import TableState, check_rows
 from sidestep.store import DataFile
 from sidestep.store.block_column import block_name
@@ -194,11 +193,6 @@ def _rewrite(
                 "Nothing was committed, and the new files are gone."
             )
     return write
-
-
-def files_of_units(state: TableState, units: Iterable[int]) -> tuple[DataFile, ...]:
-    """The files of all groups that are not proven to hold no row of these units."""
-    return files_kept(state, (one_of(column(UNIT, INTEGER), sorted(units)),))
 
 
 def _with_beside(
