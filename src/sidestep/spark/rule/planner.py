@@ -121,7 +121,7 @@ class IndexedTables:
         catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
         if scan.groups is None:
             return tuple(catalog for _, catalog in catalogs)
-        return tuple(replace(catalog, parts=_blocks_of_groups(each)) for each, catalog in catalogs)
+        return tuple(replace(catalog, parts=_blocks_of_groups(each, scan.groups)) for each, catalog in catalogs)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
@@ -291,14 +291,16 @@ def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision
                 yield SelectorAnswer(index.id, selector, question(selector, index, columns))
 
 
-def _blocks_of_groups(index: OpenIndex) -> tuple[Mask, ...]:
-    """The blocks of each column group; none where it cannot be told which group a file is of."""
+def _blocks_of_groups(index: OpenIndex, groups: Sequence[int]) -> tuple[Mask, ...]:
+    """The blocks of each of some column groups; none where it cannot be told which group a file is of.
+
+    Of groups that a query does not read it is not known whether they are still part of the table, and have its rows.
+    """
     values = index.index.file_values(GROUP)
     if values is None:
         return ()
-    _, group_of_file = np.unique(values.to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
-    group_of_block = group_of_file[index.index.map.file_of_block]
-    return tuple(group_of_block == group for group in range(int(group_of_file.max(initial=-1)) + 1))
+    group_of_file = values.to_numpy(zero_copy_only=False).astype(str)
+    return tuple((group_of_file == str(group))[index.index.map.file_of_block] for group in groups)
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

@@ -23,14 +23,17 @@ public final class GroupedFiles implements FileIndex {
   final int buckets;
   /** What the column of block ids is called; null if there is none. */
   final String block;
+  /** Whether a job that changes the table reads it, which puts rows together itself: the rule leaves it alone. */
+  final boolean byJob;
 
   /** inner: what the paths of files are relative to; groupOf: the group of each; columns: the List of each group's. */
   GroupedFiles(String identity, Path root, Path inner, Wire.Files files, int[] groupOf, List columns, int buckets,
-      String block) {
+      String block, boolean byJob) {
     this.identity = identity;
     this.root = root;
     this.buckets = buckets;
     this.block = block;
+    this.byJob = byJob;
     groups = new SnapshotFiles[columns.size()];
     this.columns = new java.util.Set[groups.length];
     for (int g = 0; g < groups.length; g++) {
@@ -60,7 +63,8 @@ public final class GroupedFiles implements FileIndex {
 
   /**
    * Groups that hold these columns between them: as few as can be had by taking, each time, the one that holds most of
-   * those still missing; of equals the smaller one. Without columns, the smallest group: it has as many rows as any.
+   * those still missing; of equals the smaller one. Without columns, the smallest group: it has as many rows as any. Groups
+   * that hold nothing are no longer part of the table.
    */
   java.util.BitSet cover(java.util.Collection names) {
     java.util.BitSet chosen = new java.util.BitSet();
@@ -69,6 +73,7 @@ public final class GroupedFiles implements FileIndex {
       int best = -1;
       int most = 0;
       for (int g = 0; g < groups.length; g++) {
+        if (columns[g].isEmpty()) continue;
         int held = 0;
         for (java.util.Iterator it = missing.iterator(); it.hasNext();) if (holds(g, (String) it.next())) held++;
         boolean smaller = best >= 0 && groups[g].sizeInBytes() < groups[best].sizeInBytes();

@@ -100,7 +100,7 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** The plan with tables in column groups put together, whether or not anything of them is skipped. */
   private LogicalPlan reconstruct(LogicalPlan plan) {
     try {
-      LogicalPlan result = new Reconstruction(plan.conf()).of(plan);
+      LogicalPlan result = new Reconstruction(plan.conf(), false).of(plan);
       if (result.outputSet().equals(plan.outputSet())) return result;
       throw new IllegalStateException("it would give " + result.output() + " in place of " + plan.output());
     } catch (Throwable cause) {
