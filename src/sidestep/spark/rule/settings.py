@@ -46,7 +46,9 @@ from sidestep.prune.decide import STAGES
 log = logging.getLogger("sidestep")
 
 PREFIX = "spark.sidestep."
-STAGE_NAMES = tuple(stage.name for stage in STAGES)
+DENORMALIZED_STAGE = "denormalized"
+"""The stage that comes before all others: joins are replaced by denormalized tables, which then are pruned."""
+STAGE_NAMES = (DENORMALIZED_STAGE, *(stage.name for stage in STAGES))
 INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.kappa": ("kappa", int),
     "induced.maxRanges": ("max_ranges", int),
