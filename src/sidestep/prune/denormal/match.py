@@ -11,7 +11,8 @@ join               is matched
 =================  =====================================================================================================
 inner, cross       always; its condition is one of the part's. A row without a partner has NULL for the key, and no
                    comparison with that is TRUE
-left semi          the same: at most one row is found, so that finding it is joining it
+left semi          the same, if the fact is not what is looked for: at most one row is found, so that finding it is
+                   joining it
 left, right outer  if what may be missing is one table whole, and the condition is its key alone
 any other          never
 =================  =====================================================================================================
@@ -47,10 +48,13 @@ class _Part:
     conditions: tuple[Predicate, ...] = ()
     outer: tuple[tuple[str, tuple[Predicate, ...]], ...] = ()
     """Scans whose columns are NULL where there is no partner, by key, with the condition that they are joined by."""
+    looked_for: frozenset[str] = frozenset()
+    """Scans of which it counts only whether there is a row, by key: none of them can be the fact."""
 
     def and_also(self, other: _Part, conditions: tuple[Predicate, ...]) -> _Part:
         both = (*self.conditions, *other.conditions, *conditions)
-        return _Part((*self.scans, *other.scans), both, (*self.outer, *other.outer))
+        outer, looked_for = (*self.outer, *other.outer), self.looked_for | other.looked_for
+        return _Part((*self.scans, *other.scans), both, outer, looked_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,8 @@ def _open(operator: Operator, place: int, named: Named) -> _Part | None:
             first, second = _open(left, place + 1, named), _open(right, place + 1 + size_of(left), named)
             if first is None or second is None or operator.exists is not None:
                 return None
+            if kind.name == "LEFT SEMI":
+                second = replace(second, looked_for=frozenset(scan.key for _, scan in second.scans))
             if kind.name in JOINED:
                 return first.and_also(second, own)
             if kind.name == "RIGHT OUTER":
@@ -192,7 +198,7 @@ def _match(part: _Part, place: int, operator: Operator, tree: JoinTree, named: N
         return JoinMismatch(tables, "the same occurrence of a table stands in it twice")
     why = "it is not joined by the keys that the table was made by"
     for _, fact in part.scans:
-        if named(fact) != tree.fact or any(key == fact.key for key, _ in part.outer):
+        if named(fact) != tree.fact or fact.key in part.looked_for or any(key == fact.key for key, _ in part.outer):
             continue
         roles = _assign(part, fact, tree, named)
         if len(roles) < len(part.scans):

@@ -102,6 +102,7 @@ class JoinRewriter:
         planned: PlannedQuery,
         ask_complete: AskComplete | None,
         plan: Callable[[Query], PlannedQuery],
+        least_gain: float,
     ) -> Rewrites:
         """The parts of a query that denormalized tables are to stand for. ``plan`` plans a query that has them."""
         result = Rewrites()
@@ -118,7 +119,7 @@ class JoinRewriter:
                         "Run sidestep.denormalize again."
                     )
                     continue
-                self._consider(opened, query, planned, ask_complete, plan, result, taken)
+                self._consider(opened, query, planned, ask_complete, plan, least_gain, result, taken)
         return result
 
     def _consider(
@@ -128,6 +129,7 @@ class JoinRewriter:
         planned: PlannedQuery,
         ask_complete: AskComplete | None,
         plan: Callable[[Query], PlannedQuery],
+        least_gain: float,
         result: Rewrites,
         taken: set[int],
     ) -> None:
@@ -149,7 +151,7 @@ class JoinRewriter:
             scan = opened.scan(match, number)
             instead = plan(replaced(query, {match.place: (match, scan)}))
             before, after = _bytes_of_part(opened, match, planned), _bytes_of_table(opened, match, scan, instead)
-            if after >= before:
+            if after * least_gain >= before:
                 result.notes.append(
                     f"{table.root} is not used for {tables}: about {size_text(int(after))} would be read of it, "
                     f"and {size_text(int(before))} without."

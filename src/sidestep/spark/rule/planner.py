@@ -208,8 +208,12 @@ class Rewriter(Protocol):
         planned: PlannedQuery,
         ask_complete: AskComplete | None,
         plan: Callable[[Query], PlannedQuery],
+        least_gain: float,
     ) -> Rewrites:
-        """Which parts of a query denormalized tables stand for; ``plan`` plans it with them."""
+        """Which parts of a query denormalized tables are to stand for.
+
+        ``plan`` plans it with them, and ``least_gain`` is how many times more must be read without.
+        """
 
     def close(self) -> None:
         """Let go of all tables."""
@@ -287,7 +291,8 @@ class Planner:
         if DENORMALIZED_STAGE in settings.off or rewriter is None or not rewriter.exist_for(roots_of(query)):
             return Rewrites()
         # What cannot be asked of the JVM, for the query is not its, is not known.
-        return rewriter.rewrites(query, planned, ask_complete, lambda other: self.decide(other, None, settings))
+        gain = settings.denormalized.least_gain
+        return rewriter.rewrites(query, planned, ask_complete, lambda other: self.decide(other, None, settings), gain)
 
     def decide(
         self, query: Query, ask_complete: AskComplete | None = None, settings: Settings | None = None
