@@ -91,7 +91,7 @@ def rows(frame) -> Counter:
 
 
 def roots_read(frame) -> set[str]:
-    return {Path(scan.root.removeprefix("file:")).name for scan in sidestep.metrics(frame).scans}
+    return {Path(scan.table).name for scan in sidestep.metrics(frame).scans}
 
 
 def on_and_off(spark, sql: str) -> bool:
