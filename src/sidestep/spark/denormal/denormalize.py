@@ -134,6 +134,11 @@ def denormalize(
     """
     if isinstance(log, Workload):
         raise SidestepError("A log is needed whose statements can be read anew, as queries on the joined table.")
+    if layout == "gsop" and index_dir is not None:
+        raise SidestepError(
+            "A table in column groups has its index with it, and queries that look for indexes in index_dir would not "
+            "find it: use layout='sop', or leave index_dir out."
+        )
     paths = _paths(spark, tables, fact)
     if isinstance(keys, Mapping) and (unknown := sorted(keys.keys() - paths.keys())):
         raise SidestepError(f"keys names {', '.join(unknown)}, which is not among the tables.")
@@ -171,9 +176,16 @@ def denormalize(
         _check_rows(staging, bases[0])
         _check_unchanged(sources, tree)
         loaded = load(
-            spark, staging.uri, place.uri, name=NAME, log=rewritten, layout=layout, min_size=min_size,
+            spark,
+            staging.uri,
+            place.uri,
+            name=NAME,
+            log=rewritten,
+            layout=layout,
+            min_size=min_size,
+            index_dir=index_dir,
             progress=progress,
-        )  # fmt: skip
+        )
     finally:
         _delete_folder(staging)
     _, snapshot, _ = relation_at(spark, place, loaded.version)
