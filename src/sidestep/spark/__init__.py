@@ -6,6 +6,7 @@ from sidestep.spark.advise.advise import advise
 from sidestep.spark.change.merge import Merge, merge
 from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.change.statement import sql
+from sidestep.spark.denormal.denormalize import DenormalizeReport, denormalize
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
 from sidestep.spark.progress import Progress, Stage, Step
@@ -21,6 +22,7 @@ from sidestep.spark.table.reports import GroupReport, LoadReport, MergeReport, W
 from sidestep.spark.udf.identity import stable
 
 __all__ = [
+    "DenormalizeReport",
     "Enabled",
     "GroupReport",
     "LoadReport",
@@ -39,6 +41,7 @@ __all__ = [
     "analyze",
     "append",
     "delete",
+    "denormalize",
     "disable",
     "enable",
     "explain",

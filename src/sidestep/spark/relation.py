@@ -109,6 +109,15 @@ def _frame(spark: SparkSession, plan: Any) -> DataFrame:
     return DataFrame(dataset, spark)
 
 
+def relation_at(spark: SparkSession, table: Location, version: int) -> tuple[Any, Snapshot, GroupedTable | None]:
+    """A version of a Delta table as a logical plan of the JVM, with its files and, if it has any, its column groups."""
+    grouped = read_groups(table, version)
+    if grouped is not None:
+        return _grouped_relation(spark, grouped), grouped.snapshot, grouped
+    snapshot = read_snapshot(table, version)
+    return _relation(spark, snapshot), snapshot, None
+
+
 def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
     bridge = Bridge(spark)
     paths, numbers = _packed(snapshot)

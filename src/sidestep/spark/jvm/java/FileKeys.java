@@ -32,6 +32,10 @@ public final class FileKeys {
   /** Of type String: what Footers.stamp said of each file when its footer was last found right. */
   private final Object[] stamps;
   private final String root;
+  /** Whether these are all files of a table as it was: a listing without one of them is not that table's. */
+  boolean all = false;
+  /** By which settings these were read, as ValueSettings has them; to be the same rows, they must be the same. */
+  String reading = "";
   private volatile boolean warned = false;
   long totalBytes = 0;
 
@@ -189,6 +193,7 @@ public final class FileKeys {
         count = matches[k].files.length;
       }
       if (count < 0) return false;
+      for (int k = 0; k < indexes.length; k++) if (indexes[k].all && count != indexes[k].paths.length) return false;
       Candidates all = new Candidates(byFooter, System.nanoTime());
       for (int i = 0; i < count; i++) {
         int owner = 0;

@@ -43,6 +43,22 @@ public final class GroupedFiles implements FileIndex {
     this.files = SnapshotFiles.ofGroup(identity + "/", root, inner, files, groupOf, -1);
   }
 
+  private GroupedFiles(GroupedFiles before, Witnesses fresh) {
+    identity = before.identity;
+    root = before.root;
+    buckets = before.buckets;
+    block = before.block;
+    columns = before.columns;
+    files = before.files.guarded(fresh);
+    groups = new SnapshotFiles[before.groups.length];
+    for (int g = 0; g < groups.length; g++) groups[g] = before.groups[g].guarded(fresh);
+  }
+
+  /** The same files, of which nothing is read once what they were made of has changed. */
+  GroupedFiles guarded(Witnesses fresh) {
+    return new GroupedFiles(this, fresh);
+  }
+
   LogicalRelation relation(org.apache.spark.sql.classic.SparkSession session, StructType schema) {
     HadoopFsRelation relation = new HadoopFsRelation(this, new StructType(), schema, scala.Option.empty(), new Format(),
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), session);

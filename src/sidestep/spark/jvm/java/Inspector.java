@@ -46,6 +46,11 @@ public final class Inspector {
     session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
+  /** The settings of a session that decide what the rows of a Parquet file are. */
+  public String reading(org.apache.spark.sql.classic.SparkSession session) {
+    return ValueSettings.ofReading(session.sessionState().conf());
+  }
+
   public String describe(LogicalPlan plan) {
     return new PlanWriter(plan).text();
   }

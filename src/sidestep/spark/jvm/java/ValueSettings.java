@@ -107,6 +107,23 @@ final class ValueSettings {
     return text.toString();
   }
 
+  /** The settings that decide what the rows of a Parquet file are, where they differ from Spark's own. */
+  static String ofReading(SQLConf conf) {
+    TreeMap differing = new TreeMap();
+    Map settings = conf.settings();
+    synchronized (settings) {
+      for (Iterator it = settings.entrySet().iterator(); it.hasNext();) {
+        Map.Entry setting = (Map.Entry) it.next();
+        String key = (String) setting.getKey();
+        boolean reads = key.startsWith("spark.sql.files.ignore") || key.equals("spark.sql.caseSensitive")
+            || counts(key) && (key.startsWith("spark.sql.parquet.") || key.startsWith("spark.sql.legacy.parquet."));
+        String value = reads ? differing(key, (String) setting.getValue(), conf) : null;
+        if (value != null) differing.put(key, value);
+      }
+    }
+    return differing.isEmpty() ? "" : differing.toString();
+  }
+
   private static boolean counts(String key) {
     if (!key.startsWith(PREFIX)) return key.equals(PLUGINS);
     String name = key.substring(PREFIX.length());
