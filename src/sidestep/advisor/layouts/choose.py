@@ -53,7 +53,7 @@ NEAR = 0.02
 
 SELECTION_ROWS = 10_000
 """Rows by which features are selected: enough to see a difference of half a percent."""
-TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 6_000, 320, 100
+TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 10_000, 320, 100
 """Rows of a trial at least, its blocks at most, and rows for each of them."""
 FINAL_ROWS, MOST_FINAL_ROWS = 400, 120_000
 """Rows by which the layout that was chosen is made: for each block, and in all."""
@@ -101,6 +101,11 @@ class LayoutChoice:
     detail: str = ""
     few_valued: tuple[str, ...] = ()
     """Columns of few values that queries filter: blocks should know the set of each."""
+
+    @property
+    def arranged(self) -> frozenset[str]:
+        """The columns by whose values rows are arranged."""
+        return frozenset((*self.order, *(() if self.tree is None else self.tree.columns)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
@@ -138,7 +138,7 @@ def _choose_synopses(
         columns,
         synopses=synopses,
         budget=budget,
-        limit=LIMIT if limit is None else limit,
+        limit=limit,
         asked=usage,
         kept=kept,
     )

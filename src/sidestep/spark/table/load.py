@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
-from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.spark.advise.column_study import choose_column_groups
@@ -161,7 +161,8 @@ def load(
         choice = None
         if workload is not None or size is not None or synopses is not None:
             with watch.stage("synopses"):
-                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size)
+                arranged = () if chosen is None else chosen.layout.arranged
+                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size, arranged)
                 if chosen is not None:
                     named = () if synopses is None else parse_recipes(synopses, origin.types)
                     choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen.layout.few_valued, named))
@@ -292,6 +293,7 @@ def _choose_synopses(
     limit: int | str | None,
     usage: ColumnUsage | None,
     min_size: int,
+    arranged: Collection[str] = (),
 ) -> RecipeChoice:
     """What columns get beside zone maps: by the rows as they come, in blocks of the size to be.
 
@@ -310,7 +312,8 @@ def _choose_synopses(
         source.types,
         synopses=synopses,
         budget=budget,
-        limit=LIMIT if limit is None else limit,
+        limit=limit,
+        arranged=arranged,
         asked=usage,
         kept=kept,
         block_rows=min_size,
