@@ -9,7 +9,7 @@ nothing                columns that look like keys get a few ranges, Bloom filte
 a log                  columns that its queries filter come first, by the rows that synopses save those queries that
                        they were not made by; join keys get ranges more readily than others, and columns of few values
                        that patterns are asked of get value sets; within the same limit, which gives way, up to four
-                       hundredths, to what spares the queries as large a share of the rows as it takes of the bytes
+                       hundredths, to what spares the queries so many rows that it has paid after a few of them
 a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
@@ -86,6 +86,8 @@ LIMIT = "1%"
 """What synopses may take that no one asked for, as a share of the table's bytes."""
 MOST_LIMIT = "4%"
 """What they may take where a log shows that they pay (:class:`Yield`)."""
+QUERIES_TO_PAY = 4
+"""A session reads an index once: what it takes beyond the limit has to be spared again by so many queries."""
 LEAST_LIMIT = 1 << 15
 """A share of a small table is no less than this."""
 ZONE_BYTES = 20
@@ -166,10 +168,11 @@ def choose_recipes(
 
 @dataclass(frozen=True)
 class Yield:
-    """When a limit gives way: to what spares a log's queries as large a share of the rows as it takes of the bytes.
+    """When a limit gives way: to what spares a log's queries, in a few of them, as much as reading it takes.
 
-    So even a query that had to read it first, which none has to, would read less on the whole. Columns that rows are
-    about to be arranged by get nothing beyond the limit: what their zone maps will say is not known yet.
+    A session reads an index once. If its share of the table's bytes is at most the share of rows that it spares
+    :data:`QUERIES_TO_PAY` of the log's queries together, on average, then it has paid after these. Columns that rows
+    are about to be arranged by get nothing beyond the limit: what their zone maps will say is not known yet.
     """
 
     most: int
@@ -183,7 +186,7 @@ class Yield:
         if profile.column in self.arranged:
             return math.inf
         part = float(profile.weights.sum()) / max(1, asked.scans(profile.column))
-        return self.scans * part / max(self.row_bytes, 1e-9)
+        return self.scans * part / QUERIES_TO_PAY / max(self.row_bytes, 1e-9)
 
 
 def _defaults(

@@ -154,10 +154,7 @@ def _log_notes(workload: Workload | None, usage: ColumnUsage | None) -> list[str
     """What a person should know of the log: statements that could not be used, and whether it names the table."""
     if workload is None or usage is None:
         return []
-    notes = []
-    if workload.failures:
-        many, first = sum(each.statement.count for each in workload.failures), workload.failures[0].reason
-        notes.append(f"{many:,} statement{'s' * (many != 1)} of the log could not be used, the first because: {first}.")
+    notes = list(workload.notes)
     if not usage.ranges and not usage.joins:
         notes.append("No query of the log filters this table or joins on it: say what the log calls it.")
     return notes

@@ -148,7 +148,7 @@ def load(
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
-        notes: list[str] = []
+        notes: list[str] = [] if workload is None else list(workload.notes)
         if in_groups and workload is not None and usage is not None:
             request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
             grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch)
