@@ -42,6 +42,8 @@ class Advice:
     sample_rows: int
     total_rows: int
     command: str
+    notes: tuple[str, ...] = ()
+    """What a person should know of the log, in sentences."""
 
     def estimate(self, layout: str) -> Estimate:
         """The estimate for today, or for one of the families."""
@@ -79,6 +81,7 @@ class Advice:
             "sample_rows": self.sample_rows,
             "total_rows": self.total_rows,
             "command": self.command,
+            "notes": list(self.notes),
         }
 
     def __rich__(self) -> RenderableType:
@@ -100,6 +103,7 @@ class Advice:
         return Group(
             table,
             Text(self.verdict),
+            *map(Text, self.notes),
             chosen,
             Text(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows. To lay the table out so:"),
             Text("  " + self.command.replace(" --", " \\\n    --").replace(" -t", " \\\n    -t"), overflow="fold"),

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.advisor.families.cuts import cuts, cuts_and_features
-from sidestep.advisor.families.family import Arrangement, Family, Material, Plan
+from sidestep.advisor.families.family import Arrangement, Family, Material, Plan, Plans
 from sidestep.advisor.families.features import by_features, features
 from sidestep.advisor.families.simple import as_is, sorted_by_column, z_order
 from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
@@ -101,6 +101,11 @@ class LayoutChoice:
     detail: str = ""
     few_valued: tuple[str, ...] = ()
     """Columns of few values that queries filter: blocks should know the set of each."""
+
+    @property
+    def arranged(self) -> frozenset[str]:
+        """The columns by whose values rows are arranged."""
+        return frozenset((*self.order, *(() if self.tree is None else self.tree.columns)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +201,9 @@ def choose_from_study(
     plans: dict[str, Plan] = {}
     for name, of_family in FAMILIES.items() if family is None else [(family, FAMILIES[family])]:
         tell(name)
-        for plan in [partial(by_features, order)] if name == "features" and asked_for else of_family(material):
-            trial = bench.trial(plan(material))
-            if trial is not None and (name not in trials or trial.seconds < trials[name].seconds):
-                trials[name], plans[name] = trial, plan
+        best_of = bench.best(_along(order) if name == "features" and asked_for else of_family(material))
+        if best_of is not None:
+            plans[name], trials[name] = best_of
     allowed = [name for name in trials if not asked_for or family is not None or name == "features"]
     best = _cheapest({name: trials[name].seconds for name in allowed})
     tell("the layout")
@@ -301,6 +305,11 @@ def _cheapest(seconds: Mapping[str, float]) -> str:
     return next((name for name, each in seconds.items() if each <= (1 + NEAR) * least), "as is")
 
 
+def _along(order: Sequence[str] | None) -> Plans:
+    """The layout by features, along the order that was asked for."""
+    yield partial(by_features, order)
+
+
 class _Bench:
     """Judges arrangements by queries, on rows that they were not made from."""
 
@@ -320,6 +329,20 @@ class _Bench:
         self.part = np.zeros(len(rows), np.int64) if parts is None else parts[rows]
         self.parts = 1 if parts is None else int(parts.max(initial=0)) + 1
         self.width = widths_of(study, judges)
+
+    def best(self, plans: Plans) -> tuple[Plan, Trial] | None:
+        """The cheapest of a family's plans; None if there is none to try."""
+        best: tuple[Plan, Trial] | None = None
+        plan = next(plans, None)
+        while plan is not None:
+            trial = self.trial(plan(self.material))
+            if trial is not None and (best is None or trial.seconds < best[1].seconds):
+                best = plan, trial
+            try:
+                plan = plans.send(math.inf if trial is None else trial.seconds)
+            except StopIteration:
+                plan = None
+        return best
 
     def trial(self, arrangement: Arrangement | None) -> Trial | None:
         """What the queries read; None where there is nothing to read."""

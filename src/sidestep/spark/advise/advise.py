@@ -114,6 +114,7 @@ def advise(
         len(study.drawn.sample),
         study.drawn.sample.rows,
         _command(table, log, chosen.layout, source, given={"by": by, "num_features": num_features, "family": family}),
+        workload.notes,
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
-from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.spark.advise.column_study import choose_column_groups
@@ -165,7 +165,7 @@ def load(
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
-        notes: list[str] = []
+        notes: list[str] = [] if workload is None else list(workload.notes)
         if in_groups and workload is not None and usage is not None:
             request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
             grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch)
@@ -178,7 +178,8 @@ def load(
         choice = None
         if workload is not None or size is not None or synopses is not None:
             with watch.stage("synopses"):
-                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size)
+                arranged = () if chosen is None else chosen.layout.arranged
+                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size, arranged)
                 if chosen is not None:
                     named = () if synopses is None else parse_recipes(synopses, origin.types)
                     choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen.layout.few_valued, named))
@@ -358,6 +359,7 @@ def _choose_synopses(
     limit: int | str | None,
     usage: ColumnUsage | None,
     min_size: int,
+    arranged: Collection[str] = (),
 ) -> RecipeChoice:
     """What columns get beside zone maps: by the rows as they come, in blocks of the size to be.
 
@@ -376,7 +378,8 @@ def _choose_synopses(
         source.types,
         synopses=synopses,
         budget=budget,
-        limit=LIMIT if limit is None else limit,
+        limit=limit,
+        arranged=arranged,
         asked=usage,
         kept=kept,
         block_rows=min_size,
