@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import selectors_plan, selectors_scan
+from bench.options import add_parts
 from bench.selectors_merge import merge_costs
 from bench.selectors_plan import MEASURES, growth, plan_sizes
 from bench.selectors_scan import NUMBERED, ONE, PLAIN, scan_overhead
 from bench.selectors_tpcds import OFF, SELECTORS, TpcDs, sides_of, summary
-from bench.options import add_parts
 from bench.session import spark_session
 from bench.tpch import DATA
 

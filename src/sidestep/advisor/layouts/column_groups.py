@@ -2,26 +2,32 @@
 
 The search of the thesis (:mod:`sidestep.layout.columns.search`) goes by features alone, which takes seconds. Of what it
 came across, the few best schemes are rated by all means there are, on fewer rows, and the groups of the one that is
-chosen are arranged once more by more of them.
+chosen are arranged once more by more of them. What came of it is judged as other layouts are: by queries that it was
+not made from, on other rows, by what reading costs (:func:`judge_groups`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ColumnTrials
-from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials
+from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Trial
+from sidestep.advisor.trials.cost import ID_BYTES, PER_BYTE, PER_JOINED, files_by_size, reading
 from sidestep.advisor.trials.sample import SEED, RowNumbers, Sample
-from sidestep.layout.columns.costs import CostModel
+from sidestep.advisor.trials.trial import catalog_of
+from sidestep.errors import SidestepError
+from sidestep.layout.columns.costs import CostModel, Group
+from sidestep.layout.columns.local import MOST_VECTORS
 from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.columns.rows import RowsByFeatures
 from sidestep.layout.columns.search import Scheme, rate_again, search
 from sidestep.layout.vectors import Words, reduce_vectors
+from sidestep.synopsis import kept_blocks
 from sidestep.workload import Feature, FeatureSet
 
 SEARCHED_ROWS, WIDE_ROWS = 12_000, 3_000
@@ -30,12 +36,15 @@ SEARCHED_VECTORS, WIDE_VECTORS = 1_000, 300
 """Distinct vectors of a group during the search."""
 WIDE = 60
 """Columns from which a table is wide."""
-RATED_ROWS, MOST_RATED = 4_000, 3
-"""Rows by which schemes are rated again, and how many of them."""
+RATED_ROWS, RATED_VECTORS, MOST_RATED = 4_000, 500, 3
+"""Rows by which schemes are rated again, their distinct vectors, and how many schemes."""
 FINAL_ROWS, MOST_FINAL_ROWS, ROWS_OF_BLOCK = 8_000, 24_000, 60
 """Rows by which the groups of the chosen scheme are arranged: at least, at most, and for each block of a unit."""
 SECONDS = 60.0
 """After so long, no further scheme is rated."""
+FAMILY = "column groups"
+CLEAR_GAIN = 0.25
+"""By this share column groups have to be cheaper than rows in one piece: they are a table that sidestep alone reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +63,41 @@ class ColumnStudy:
 
     def draw(self, rows: int) -> RowNumbers:
         """Some rows of the sample, the same ones each time."""
-        return np.sort(np.random.default_rng(SEED).permutation(len(self.sample))[:rows])
+        return np.sort(self._mixed[:rows])
+
+    def draw_others(self, rows: int) -> RowNumbers:
+        """As many rows that :meth:`draw` does not give; the same ones, if there are too few."""
+        return np.sort(self._mixed[rows : 2 * rows]) if len(self.sample) >= 2 * rows else self.draw(rows)
+
+    @cached_property
+    def _mixed(self) -> RowNumbers:
+        return np.random.default_rng(SEED).permutation(len(self.sample))
 
     def block(self, rows: int) -> int:
         """How many of so many rows make a block, if they stand for a unit."""
         return max(1, round(rows * self.min_size / max(1, self.unit_rows)))
 
-    def trials(self, rows: int, cuts: tuple[float, ...]) -> ColumnTrials:
+    @property
+    def final_rows(self) -> int:
+        """By how many rows the groups that were chosen are arranged."""
+        return min(MOST_FINAL_ROWS, max(FINAL_ROWS, ROWS_OF_BLOCK * (self.unit_rows // self.min_size)))
+
+    def trials(self, rows: int, cuts: tuple[float, ...], most_vectors: int = MOST_VECTORS) -> ColumnTrials:
         """Groups tried on some of the rows."""
         drawn = self.draw(rows)
         block = max(FEWEST_ROWS, self.block(len(drawn)))
-        return ColumnTrials(self.workload, self.sample.take(drawn), self.words[drawn], block, cuts=cuts)
+        return ColumnTrials(
+            self.workload, self.sample.take(drawn), self.words[drawn], block, cuts=cuts, most_vectors=most_vectors
+        )
+
+    def search_rows(self) -> RowsByFeatures:
+        """What the search goes by: features alone."""
+        wide = len(self.workload.columns) > WIDE
+        drawn = self.words[self.draw(WIDE_ROWS if wide else SEARCHED_ROWS)]
+        vectors = reduce_vectors(drawn, len(self.features))
+        return RowsByFeatures(
+            self.workload, vectors, self.block(len(drawn)), WIDE_VECTORS if wide else SEARCHED_VECTORS
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +106,8 @@ class ChosenGroup:
 
     columns: tuple[str, ...]
     layout: LayoutChoice
+    arranged: ArrangedGroup
+    """The same as it was tried on the sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,45 +138,141 @@ class ChosenGroups:
 
 
 def choose_groups(
-    study: ColumnStudy, *, seconds: float = SECONDS, tell: Callable[[str], None] = lambda _: None
+    study: ColumnStudy,
+    *,
+    given: Sequence[Sequence[str]] | None = None,
+    model: CostModel | None = None,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenGroups:
-    """The column groups that suit the queries best; one group where nothing is better than that."""
+    """The column groups that suit the queries best; one group where nothing is better than that.
+
+    With groups that are ``given``, only their arrangements are chosen; columns that none of them names are one more.
+    """
     began = time.monotonic()
     tell("column groups")
-    scheme, together = _choose_scheme(study, lambda: time.monotonic() - began > seconds)
-    blocks = study.unit_rows // study.min_size
-    trials = study.trials(min(MOST_FINAL_ROWS, max(FINAL_ROWS, ROWS_OF_BLOCK * blocks)), URGENT)
+    model = model or CostModel()
+    rated = study.trials(RATED_ROWS, URGENT[-1:], RATED_VECTORS)
+    if given is None:
+        found = search(study.workload, study.search_rows(), model)
+        scheme = rate_again(
+            found, study.workload, rated, model, most=MOST_RATED, stop=lambda: time.monotonic() - began > seconds
+        )
+    else:
+        scheme = Scheme.of(given_groups(given, study.workload.columns), study.workload, rated, model)
+    together = [frozenset(range(len(study.workload.columns)))]
+    trials = study.trials(study.final_rows, URGENT)
     groups = []
     for group in scheme.groups:
         names = tuple(study.workload.columns[at] for at in sorted(group))
         tell(f"the arrangement of {', '.join(names[:3])}" + (", …" if len(names) > 3 else ""))
-        arranged = trials.arrange(group)
-        local = [study.features[int(at)] for at in arranged.local.numbers]
-        tree = arranged.arrangement.tree
-        layout = LayoutChoice(
-            FeatureSet(study.table, tuple(local)),
-            arranged.demands,
-            None,
-            study.min_size,
-            arranged.arrangement.order,
-            (),
-            None if tree is None else tree.tree,
-            family=arranged.arrangement.family,
-            detail=arranged.arrangement.detail,
-            few_valued=trials.few_valued,
-        )
-        groups.append(ChosenGroup(names, layout))
-    return ChosenGroups(tuple(groups), scheme.cost, together, tuple(sorted(study.sample.types)))
+        groups.append(_arrange(study, trials, group, names))
+    return ChosenGroups(
+        tuple(groups),
+        scheme.cost,
+        Scheme.of(together, study.workload, rated, model).cost,
+        tuple(sorted(study.sample.types)),
+    )
 
 
-def _choose_scheme(study: ColumnStudy, stop: Callable[[], bool]) -> tuple[Scheme, float]:
-    """The scheme, and what one group for all would cost."""
-    workload = study.workload
-    wide = len(workload.columns) > WIDE
-    drawn = study.words[study.draw(WIDE_ROWS if wide else SEARCHED_ROWS)]
-    vectors = reduce_vectors(drawn, len(study.features))
-    most = WIDE_VECTORS if wide else SEARCHED_VECTORS
-    found = search(workload, RowsByFeatures(workload, vectors, study.block(len(drawn)), most))
-    trials = study.trials(RATED_ROWS, URGENT[-1:])
-    best = rate_again(found, workload, trials, most=MOST_RATED, stop=stop)
-    return best, Scheme.of(found.together.groups, workload, trials, CostModel()).cost
+def given_groups(given: Sequence[Sequence[str]], columns: Sequence[str]) -> list[Group]:
+    """Groups of columns by their positions, and one of those that were left out.
+
+    >>> given_groups([["b"], ["a", "d"]], "abcde")
+    [frozenset({1}), frozenset({0, 3}), frozenset({2, 4})]
+    """
+    place = {name: at for at, name in enumerate(columns)}
+    named = [name for group in given for name in group]
+    unknown = sorted({name for name in named if name not in place})
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if unknown or twice or not all(given):
+        wrong = f"there is no column {unknown[0]}" if unknown else f"{twice[0]} is in two" if twice else "one is empty"
+        raise SidestepError(f"Of these column groups, {wrong}: name each column of the table in one group at most.")
+    groups = [frozenset(place[name] for name in group) for group in given]
+    rest = frozenset(range(len(columns))).difference(*groups)
+    return [*groups, rest] if rest else groups
+
+
+def _arrange(study: ColumnStudy, trials: ColumnTrials, group: Group, names: tuple[str, ...]) -> ChosenGroup:
+    arranged = trials.arrange(group)
+    local = [study.features[int(at)] for at in arranged.local.numbers]
+    tree = arranged.arrangement.tree
+    layout = LayoutChoice(
+        FeatureSet(study.table, tuple(local)),
+        arranged.demands,
+        None,
+        study.min_size,
+        arranged.arrangement.order,
+        (),
+        None if tree is None else tree.tree,
+        family=arranged.arrangement.family,
+        detail=arranged.arrangement.detail,
+        few_valued=trials.few_valued,
+    )
+    return ChosenGroup(names, layout, arranged)
+
+
+def clearly_cheaper(groups: float, rows: float) -> bool:
+    """Whether what queries cost on column groups is clearly below what they cost on a layout of rows."""
+    return groups <= (1 - CLEAR_GAIN) * rows
+
+
+def judge_groups(
+    study: ColumnStudy, chosen: ChosenGroups, judges: Judges, widths: Mapping[str, float], file_rows: float
+) -> Trial:
+    """What queries would read of column groups, on rows that these were not arranged by.
+
+    ``judges`` says which columns each query reads; ``file_rows`` is how many rows a file has that holds all columns,
+    so that the files of narrow groups have more. A query that reads several groups reads the ids of their rows as well,
+    and joins them. Rows are counted by column: half of them in each of two columns is half of the rows.
+    """
+    rows = study.draw_others(study.final_rows)
+    sample, words = study.sample.take(rows), study.words[rows]
+    block = max(1, study.block(len(rows)))
+    units = max(1.0, sample.rows / study.unit_rows)
+    known = frozenset(name for group in chosen.groups for name in group.columns)
+    asked = [(names or known) & known for names in (judges.columns or [known] * len(judges.formulas))]
+    total_width = max(1.0, sum(widths.get(name, 1.0) for name in known))
+    cells, bytes_, files, every_file, seconds, ids, joins, touched = np.zeros((8, len(asked)))
+    for group in chosen.groups:
+        mine = np.array([at for at, names in enumerate(asked) if names & set(group.columns)], np.intp)
+        group_width = max(1.0, sum(widths.get(name, 1.0) for name in group.columns))
+        in_file = file_rows * total_width / group_width * len(rows) / max(1, study.unit_rows)
+        blocks = group.arranged.blocks(sample, words, len(study.features), block)
+        number = files_by_size(blocks.sizes, in_file)
+        every_file[:] += units * (int(number.max(initial=-1)) + 1)
+        if not len(mine):
+            continue
+        local = group.arranged.project(words, len(study.features))
+        catalog = catalog_of(sample, blocks, [feature.formula for feature in group.layout.features.features], local)
+        kept = np.array([kept_blocks(catalog, judges.formulas[int(at)]) for at in mine], np.bool_)
+        read = reading(blocks, number, kept.reshape(len(mine), len(blocks)))
+        names = [[name for name in group.columns if name in asked[int(at)]] for at in mine]
+        width = np.array([max(1.0, sum(widths.get(name, 1.0) for name in each)) for each in names])
+        cells[mine] += read.rows * np.array([len(each) for each in names])
+        bytes_[mine] += read.rows * width
+        files[mine] += units * read.files
+        one_unit = read.seconds(round(sample.rows / units), width)
+        seconds[mine] += units * one_unit
+        ids[mine] += read.rows * ID_BYTES
+        joins[mine] += read.rows * sample.rows * (PER_JOINED + ID_BYTES * PER_BYTE)
+        touched[mine] += 1
+    several = touched > 1
+    bytes_ += np.where(several, ids, 0)
+    seconds += np.where(several, joins, 0)
+    columns = np.array([max(1, len(names)) for names in asked])
+    all_bytes = np.array([max(1.0, sum(widths.get(name, 1.0) for name in names)) for names in asked])
+    weights = judges.weights
+
+    def mean(values: np.ndarray, by: np.ndarray = weights) -> float:
+        return float(np.average(values, weights=by)) if len(values) and by.any() else 0.0
+
+    return Trial(
+        FAMILY,
+        f"{len(chosen.groups)} groups; {mean(touched):.1f} for a query",
+        mean(cells / columns),
+        mean(bytes_ / all_bytes, weights * all_bytes),
+        mean(files / np.maximum(1, every_file)),
+        mean(seconds),
+        np.zeros(1),
+    )
