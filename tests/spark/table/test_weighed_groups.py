@@ -1,4 +1,4 @@
-"""Column groups weighed against layouts of rows: advice in words and figures, loads that choose, groups given by hand."""
+"""Column groups weighed against layouts of rows: advice in words and figures, loads that choose, and given groups."""
 
 from __future__ import annotations
 

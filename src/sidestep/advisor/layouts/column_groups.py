@@ -9,7 +9,7 @@ not made from, on other rows, by what reading costs (:func:`judge_groups`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup
 from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Trial
 from sidestep.advisor.trials.cost import ID_BYTES, PER_BYTE, PER_JOINED, files_by_size, reading
 from sidestep.advisor.trials.sample import SEED, RowNumbers, Sample
-from sidestep.advisor.trials.trial import catalog_of
+from sidestep.advisor.trials.trial import Shares, catalog_of
 from sidestep.errors import SidestepError
 from sidestep.layout.columns.costs import CostModel, Group
 from sidestep.layout.columns.local import MOST_VECTORS
@@ -226,53 +226,73 @@ def judge_groups(
     so that the files of narrow groups have more. A query that reads several groups reads the ids of their rows as well,
     and joins them. Rows are counted by column: half of them in each of two columns is half of the rows.
     """
-    rows = study.draw_others(study.final_rows)
-    sample, words = study.sample.take(rows), study.words[rows]
-    block = max(1, study.block(len(rows)))
-    units = max(1.0, sample.rows / study.unit_rows)
-    known = frozenset(name for group in chosen.groups for name in group.columns)
-    asked = [(names or known) & known for names in (judges.columns or [known] * len(judges.formulas))]
-    total_width = max(1.0, sum(widths.get(name, 1.0) for name in known))
-    cells, bytes_, files, every_file, seconds, ids, joins, touched = np.zeros((8, len(asked)))
+    bench = _GroupBench(study, chosen, judges, widths)
+    total = bench.width_of(bench.known)
     for group in chosen.groups:
-        mine = np.array([at for at, names in enumerate(asked) if names & set(group.columns)], np.intp)
-        group_width = max(1.0, sum(widths.get(name, 1.0) for name in group.columns))
-        in_file = file_rows * total_width / group_width * len(rows) / max(1, study.unit_rows)
-        blocks = group.arranged.blocks(sample, words, len(study.features), block)
-        number = files_by_size(blocks.sizes, in_file)
-        every_file[:] += units * (int(number.max(initial=-1)) + 1)
+        bench.add(group, file_rows * total / bench.width_of(group.columns))
+    return bench.trial()
+
+
+class _GroupBench:
+    """Adds up what queries read, group by group."""
+
+    def __init__(self, study: ColumnStudy, chosen: ChosenGroups, judges: Judges, widths: Mapping[str, float]) -> None:
+        self.study, self.judges, self.widths = study, judges, widths
+        rows = study.draw_others(study.final_rows)
+        self.sample, self.words = study.sample.take(rows), study.words[rows]
+        self.block = study.block(len(rows))
+        self.units = max(1.0, self.sample.rows / study.unit_rows)
+        self.groups = len(chosen.groups)
+        self.known = frozenset(name for group in chosen.groups for name in group.columns)
+        read = judges.columns or [self.known] * len(judges.formulas)
+        # A query that reads no column, only counts rows, is taken to read them all: it costs all layouts alike.
+        self.asked = [(names & self.known) or self.known for names in read]
+        self.files_there = 0.0
+        self.cells, self.bytes, self.files, self.seconds, self.rows, self.touched = np.zeros((6, len(self.asked)))
+
+    def width_of(self, names: Iterable[str]) -> float:
+        """Bytes of a row in some columns."""
+        return max(1.0, sum(self.widths.get(name, 1.0) for name in names))
+
+    def add(self, group: ChosenGroup, file_rows: float) -> None:
+        """What the queries read of a group whose files have so many rows."""
+        study, features = self.study, len(self.study.features)
+        blocks = group.arranged.blocks(self.sample, self.words, features, self.block)
+        file_of_block = files_by_size(blocks.sizes, file_rows * len(self.sample) / max(1, study.unit_rows))
+        self.files_there += self.units * (int(file_of_block.max(initial=-1)) + 1)
+        wanted = {at: names & set(group.columns) for at, names in enumerate(self.asked)}
+        mine = np.array([at for at, names in wanted.items() if names], np.intp)
         if not len(mine):
-            continue
-        local = group.arranged.project(words, len(study.features))
-        catalog = catalog_of(sample, blocks, [feature.formula for feature in group.layout.features.features], local)
-        kept = np.array([kept_blocks(catalog, judges.formulas[int(at)]) for at in mine], np.bool_)
-        read = reading(blocks, number, kept.reshape(len(mine), len(blocks)))
-        names = [[name for name in group.columns if name in asked[int(at)]] for at in mine]
-        width = np.array([max(1.0, sum(widths.get(name, 1.0) for name in each)) for each in names])
-        cells[mine] += read.rows * np.array([len(each) for each in names])
-        bytes_[mine] += read.rows * width
-        files[mine] += units * read.files
-        one_unit = read.seconds(round(sample.rows / units), width)
-        seconds[mine] += units * one_unit
-        ids[mine] += read.rows * ID_BYTES
-        joins[mine] += read.rows * sample.rows * (PER_JOINED + ID_BYTES * PER_BYTE)
-        touched[mine] += 1
-    several = touched > 1
-    bytes_ += np.where(several, ids, 0)
-    seconds += np.where(several, joins, 0)
-    columns = np.array([max(1, len(names)) for names in asked])
-    all_bytes = np.array([max(1.0, sum(widths.get(name, 1.0) for name in names)) for names in asked])
-    weights = judges.weights
+            return
+        local = [feature.formula for feature in group.layout.features.features]
+        catalog = catalog_of(self.sample, blocks, local, group.arranged.project(self.words, features))
+        kept = np.array([kept_blocks(catalog, self.judges.formulas[at]) for at in mine.tolist()], np.bool_)
+        read = reading(blocks, file_of_block, kept.reshape(len(mine), len(blocks)))
+        width = np.array([self.width_of(wanted[at]) for at in mine.tolist()])
+        self.cells[mine] += read.rows * np.array([len(wanted[at]) for at in mine.tolist()])
+        self.bytes[mine] += read.rows * width
+        self.files[mine] += self.units * read.files
+        self.seconds[mine] += self.units * read.seconds(round(self.sample.rows / self.units), width)
+        self.rows[mine] += read.rows
+        self.touched[mine] += 1
 
-    def mean(values: np.ndarray, by: np.ndarray = weights) -> float:
-        return float(np.average(values, weights=by)) if len(values) and by.any() else 0.0
+    def trial(self) -> Trial:
+        """The mean of all queries, with row ids and joins where several groups were read."""
+        weights = self.judges.weights
+        ids = np.where(self.touched > 1, self.rows, 0)
+        width = np.array([self.width_of(names) for names in self.asked])
+        columns = np.array([len(names) for names in self.asked])
+        seconds = self.seconds + ids * self.sample.rows * (PER_JOINED + ID_BYTES * PER_BYTE)
 
-    return Trial(
-        FAMILY,
-        f"{len(chosen.groups)} groups; {mean(touched):.1f} for a query",
-        mean(cells / columns),
-        mean(bytes_ / all_bytes, weights * all_bytes),
-        mean(files / np.maximum(1, every_file)),
-        mean(seconds),
-        np.zeros(1),
-    )
+        def mean(values: Shares, by: Shares = weights) -> float:
+            return float(np.average(values, weights=by)) if len(values) and by.any() else 0.0
+
+        return Trial(
+            FAMILY,
+            f"{self.groups} groups; {mean(self.touched):.1f} for a query",
+            mean(self.cells / columns),
+            mean((self.bytes + ID_BYTES * ids) / width, weights * width),
+            mean(self.files / max(1.0, self.files_there)),
+            mean(seconds),
+            np.zeros(1),
+        )
