@@ -22,8 +22,11 @@ def source(tmp_path_factory) -> str:
 def same_rows(spark, source: str, path: Path) -> None:
     with sidestep.enable(spark):
         question = "count(*)", "sum(day)", "sum(price)", "count(kind)", "max(note)"
-        asked = sidestep.read(spark, str(path)).where("day < 90").selectExpr(*question).first()
-        assert asked[:2] == spark.read.parquet(source).where("day < 90").selectExpr(*question).first()[:2]
+        asked, wanted = (
+            frame.where("day < 90").selectExpr(*question).collect()[0]
+            for frame in (sidestep.read(spark, str(path)), spark.read.parquet(source))
+        )
+        assert (*asked[:2], *asked[3:]) == (*wanted[:2], *wanted[3:])
 
 
 def test_advice_weighs_column_groups_and_says_why(spark, source):
