@@ -2,7 +2,8 @@
 
 Figure 4.7 of the thesis: ``SELECT A1 … Ak WHERE filter(B, b)`` on rankings joined with uservisits (11 columns), where a
 filter is ``B < b``, ``B = b`` or ``B > b`` of selectivity s ± 0.01, filters are drawn by a Zipf distribution of
-exponent z, and the k columns are one of t templates; 100 queries to learn from, 100 later ones. The table is made here;
+exponent z, and the k columns are one of t templates; 100 queries to learn from, 100 later ones. The thesis counts k
+columns for a query, so B is one of them unless ``--filters any`` says otherwise. The table is made here;
 what later queries read is worked out in memory on all rows: the cost is what the objective counts (cells, row ids, rows
 that are joined), as a multiple of the table's rows.
 """
@@ -61,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", type=int, default=100, help="later queries")
     parser.add_argument("--sweeps", default=",".join(SWEEPS), help="which of k, t, z and s to vary")
     parser.add_argument(
+        "--filters",
+        choices=("selected", "any"),
+        default="selected",
+        help="whether B is one of the columns that are selected, or any, which is then read as well",
+    )
+    parser.add_argument(
         "--means",
         choices=("features", "all"),
         default="features",
@@ -97,7 +104,8 @@ def cost(measured: Measured) -> float:
 
 def _point(args: argparse.Namespace, setting: dict[str, float], seed: int) -> dict[str, Measured]:
     table = make_table(args.rows, seed)
-    queries = random_queries(table, args.train + args.test, seed=seed, **setting)
+    selected = args.filters == "selected"
+    queries = random_queries(table, args.train + args.test, seed=seed, selected=selected, **setting)
     experiment = Experiment(
         table,
         queries[: args.train],
@@ -146,20 +154,23 @@ def make_table(rows: int, seed: int) -> pa.Table:
 
 
 def random_queries(
-    table: pa.Table, count: int, *, k: float, t: float, z: float, s: float, seed: int
+    table: pa.Table, count: int, *, k: float, t: float, z: float, s: float, seed: int, selected: bool = True
 ) -> list[GsopQuery]:
-    """Queries of so many columns, templates, skew and selectivity."""
+    """Queries of so many columns, templates, skew and selectivity; ``selected``: that filter a column they select."""
     draw = np.random.default_rng([seed, 7])
     pool = predicates(table, s)
-    draw.shuffle(pool)
+    pool = [pool[at] for at in draw.permutation(len(pool))]
+    weights, filtered = _zipf(len(pool), z), np.array([name for name, _ in pool])
     every = list(itertools.combinations(TYPES, int(k)))
+    if selected:
+        every = [each for each in every if np.isin(filtered, each).any()]
     templates = [every[at] for at in draw.permutation(len(every))[: int(t)]]
-    chosen = draw.choice(len(pool), count, p=_zipf(len(pool), z))
     made = []
-    for number in chosen.tolist():
-        name, predicate = pool[number]
-        columns = frozenset({*templates[int(draw.integers(len(templates)))], name})
-        made.append(GsopQuery(name, (predicate,), columns))
+    for _ in range(count):
+        template = templates[int(draw.integers(len(templates)))]
+        likely = weights * np.isin(filtered, template) if selected else weights
+        name, predicate = pool[int(draw.choice(len(pool), p=likely / likely.sum()))]
+        made.append(GsopQuery(name, (predicate,), frozenset({*template, name})))
     return made
 
 

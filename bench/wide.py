@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,13 @@ from bench.gsop_model import Experiment, Judge, Measured
 from bench.gsop_queries import GsopQuery
 from sidestep.advisor.families.columns import URGENT
 from sidestep.advisor.layouts.column_groups import RATED_ROWS, RATED_VECTORS, choose_groups
+from sidestep.advisor.trials.column_queries import FilterWays
 from sidestep.layout.columns.costs import CostModel
+from sidestep.layout.columns.queries import SkippingTest
 from sidestep.layout.columns.rows import RowsByFeatures
 from sidestep.layout.columns.search import Scheme, search
+from sidestep.layout.vectors import unpack
+from sidestep.layout.weights import Floats
 from sidestep.predicate import DOUBLE, INTEGER, Column, Predicate, between, column, compare, one_of
 
 BANDS = "ugriz"
@@ -66,7 +71,7 @@ def _one(args: argparse.Namespace, seed: int, console: Console) -> dict[str, Any
     }
     rows = study.search_rows()
     by_features = search(study.workload, rows)
-    rated = _rated(args, experiment, rows, by_features.best, chosen.cost, chosen.together)
+    rated = _rated(experiment, rows, by_features.best, chosen.cost, chosen.together)
     later["gsop_single_features"] = _single(judge, experiment, rows)
     reads = np.array([len(query.columns) for query in queries])
     console.print(
@@ -88,7 +93,6 @@ def _one(args: argparse.Namespace, seed: int, console: Console) -> dict[str, Any
 
 
 def _rated(
-    args: argparse.Namespace,
     experiment: Experiment,
     rows: RowsByFeatures,
     found: Scheme,
@@ -111,16 +115,19 @@ def _rated(
 
 
 def _single(judge: Judge, experiment: Experiment, rows: RowsByFeatures) -> Measured:
-    """Each column for itself, arranged by features: for trees there are too many."""
-    workload = experiment.study.workload
-    numbers = {key: at for at, key in enumerate(workload.keys)}
-    groups = [frozenset({at}) for at in range(len(workload.columns))]
+    """Each column for itself, arranged by features and known by union vectors: for trees there are too many."""
+    ways = FilterWays(experiment.formulas)
+    test = SkippingTest.of([ways.of(formula) for formula in judge.formulas], len(experiment.features))
+    groups = [frozenset({at}) for at in range(len(experiment.columns))]
 
-    def read(number: int, mine: list[int]) -> Any:
-        known = rows.exact(groups[number]) / rows.vectors.rows * experiment.rows
-        return np.array([known[numbers[f]] if (f := judge.formulas[at]) in numbers else experiment.rows for at in mine])
+    def read(number: int, mine: Sequence[int]) -> Floats:
+        layout = rows.arrange(groups[number])
+        unions = unpack(layout.grouping.unions, len(layout.local))
+        skipped = test.take(mine).skipped(unions, layout.local.numbers)
+        kept = rows.vectors.rows - skipped @ layout.grouping.sizes.astype(np.float64)
+        return np.asarray(kept * experiment.rows / rows.vectors.rows)
 
-    return judge.measure(groups, read)  # type: ignore[arg-type]
+    return judge.measure(groups, read)
 
 
 def column_names(count: int) -> tuple[str, ...]:
