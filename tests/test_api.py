@@ -92,7 +92,7 @@ PARAMETERS = {
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
-        "order", "unit_rows", "file_bytes", "family", "layout", "synopses", "budget", "limit", *WRITE,
+        "order", "unit_rows", "file_bytes", "family", "layout", "groups", "synopses", "budget", "limit", *WRITE,
     ],
     "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidestep.advisor.layouts.choose import FAMILIES
+from sidestep.advisor.layouts.hold_out import judged_queries
 from sidestep.errors import SidestepError
-from sidestep.spark.advise.advise import advise, judged_queries
+from sidestep.spark.advise.advise import advise
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.log.analyze import read_workload
@@ -105,8 +106,8 @@ def test_the_estimate_is_what_a_load_gives(spark, sales, tmp_path, family):
 def test_a_load_chooses_the_best_family_and_says_so(spark, sales, tmp_path):
     log, test_log = str(sales.parent / "train.sql"), str(sales.parent / "test.sql")
     advice = advise(spark, log, str(sales), min_size=200, test_log=test_log)
-    assert [one.layout for one in advice.estimates] == ["today", *FAMILIES]
-    best = min(advice.estimates, key=lambda one: one.seconds)
+    assert [one.layout for one in advice.estimates][: 1 + len(FAMILIES)] == ["today", *FAMILIES]
+    best = min((one for one in advice.estimates if one.layout != "column groups"), key=lambda one: one.seconds)
     assert advice.estimate(advice.choice.family).seconds <= 1.02 * best.seconds
     assert f"Laid out by {advice.choice.family}" in advice.verdict
     report = load(spark, str(sales), str(tmp_path / "laid"), log=log, min_size=200)

@@ -144,10 +144,14 @@ class ChosenLayout:
     judged_by: str
 
     @property
+    def trial(self) -> Trial | None:
+        """That of the layout; None if nothing was tried, as of a table without rows."""
+        return next((trial for trial in self.trials if trial.family == self.layout.family), None)
+
+    @property
     def summary(self) -> str:
         """What was chosen and why, in a sentence."""
-        tried = {trial.family: trial for trial in self.trials}
-        mine = tried.get(self.layout.family)
+        mine = self.trial
         others = ", ".join(f"{one.family} {one.rows:.1%}" for one in self.trials if one is not mine)
         said = f"Laid out by {self.layout.family} ({self.layout.detail})"
         if self.layout.family == "as is":
@@ -176,21 +180,22 @@ def choose_from_study(
     order: Sequence[str] | None = None,
     family: str | None = None,
     judges: Judges | None = None,
+    past: Weights | None = None,
     parts: RowNumbers | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenLayout:
     """The layout that suits a study's queries best.
 
     Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, the last
-    ones of the log if none are given. ``parts`` has the part of the table that each row of the sample is in, if what is
-    read is to be told for each; ``tell`` is told what is being tried.
+    ones of the log if none are given; ``past`` has the weights of those to make layouts from, else all are. ``parts``
+    has the part of the table that each row of the sample is in, if what is read is to be told for each; ``tell`` is
+    told what is being tried.
     """
     if family is not None and family not in FAMILIES:
         raise SidestepError(f"There is no family of layouts called {family!r}: there are {', '.join(FAMILIES)}.")
-    past, held = study.table.weights, judges
     if judges is None:
-        past, held = split_log(study.table)
-    assert held is not None
+        past, judges = split_log(study.table)
+    held, past = judges, study.table.weights if past is None else past
     tell("features")
     picked = _select_features(study, past, num_features)
     making, judging = _parts(study.drawn.sample, study.min_size)

@@ -20,6 +20,7 @@ from sidestep.advisor.layouts.choose import (
     choose_from_study,
     time_columns,
 )
+from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.trials.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
@@ -148,7 +149,16 @@ def choose_layout(
         source_bytes=source_bytes,
         partition_columns=partition_columns,
     )
-    return choose_from_study(study, num_features=num_features, order=order, family=family, tell=tell)
+    held = hold_out(workload, study.table)
+    return choose_from_study(
+        study,
+        num_features=num_features,
+        order=order,
+        family=family,
+        judges=held.judges,
+        past=held.past,
+        tell=tell,
+    )
 
 
 def draw_study(
