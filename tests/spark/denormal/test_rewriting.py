@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,7 @@ LOG = [
 ALWAYS = "spark.sidestep.denormalized.leastGain"
 
 
-def write(folder: Path, rows: list[dict], schema: pa.Schema, files: int = 2) -> None:
+def write(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema, files: int = 2) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(files):
         part = rows[number::files]
@@ -86,7 +87,7 @@ def always(spark):
     spark.conf.unset(ALWAYS)
 
 
-def rows(frame) -> Counter:
+def rows(frame) -> Counter[str]:
     return Counter(map(str, frame.collect()))
 
 
@@ -144,16 +145,15 @@ def test_what_is_read_from_the_denormalized_table(spark, made, always, sql):
         "SELECT f_unused, a_name FROM fact JOIN a ON f_a = a_id",
         "SELECT a_name FROM a WHERE a_id > 2",
         "SELECT a_name, c_n FROM a JOIN c ON a_c = c_id",
-        "SELECT a_name FROM a WHERE EXISTS (SELECT 1 FROM fact WHERE f_a = a_id AND f_v + a_id > 12)",
-        "SELECT a_name FROM a LEFT ANTI JOIN fact ON f_a = a_id",
         "SELECT f_id, rand() FROM fact JOIN a ON f_a = a_id WHERE rand() < 2",
         "SELECT count(*) FROM fact TABLESAMPLE (100 PERCENT)",
-        "SELECT count(DISTINCT input_file_name()) > 0 FROM fact",
-        "SELECT count(_metadata.file_path) FROM fact",
+        "SELECT count(DISTINCT file) FROM (SELECT input_file_name() AS file FROM fact)",
+        "SELECT count(DISTINCT _metadata.file_path) FROM {fact}",
     ],
 )
 def test_what_is_left_alone(spark, made, always, sql):
     register(spark, made[0])
+    sql = sql.format(fact=f"parquet.`{made[0]['fact']}`")
     off = spark.sql(sql)
     with sidestep.enable(spark):
         frame = spark.sql(sql)
@@ -161,6 +161,23 @@ def test_what_is_left_alone(spark, made, always, sql):
             assert rows(frame) == rows(off)
         frame.collect()
         assert "joined" not in roots_read(frame)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a_name FROM a WHERE EXISTS (SELECT 1 FROM fact WHERE f_a = a_id AND f_v + a_id > 12)",
+        "SELECT a_name FROM a LEFT ANTI JOIN fact ON f_a = a_id",
+        "SELECT f_id, a_name FROM fact FULL JOIN a ON f_a = a_id",
+        "SELECT x.f_id, y.f_id FROM fact x JOIN fact y ON x.f_a = y.f_b WHERE x.f_v < 3",
+        "SELECT a_name, n FROM a JOIN (SELECT f_a, count(*) AS n FROM fact GROUP BY f_a) ON f_a = a_id",
+    ],
+)
+def test_where_the_fact_alone_is_read_from_it(spark, made, always, sql):
+    register(spark, made[0])
+    assert on_and_off(spark, sql)
+    with sidestep.enable(spark):
+        assert {scan.table for scan in sidestep.explain(spark.sql(sql)).scans} <= {"joined", "a"}
 
 
 def random_query(random: Random) -> str:
@@ -189,8 +206,8 @@ def random_query(random: Random) -> str:
 def test_random_queries_give_the_same_rows(spark, made, always):
     register(spark, made[0])
     random = Random(3)
-    rewritten = [on_and_off(spark, random_query(random)) for _ in range(30)]
-    assert sum(rewritten) >= 10, "a rule that never rewrites is right, and useless"
+    rewritten = [on_and_off(spark, random_query(random)) for _ in range(14)]
+    assert sum(rewritten) >= 8, "a rule that never rewrites is right, and useless"
 
 
 def test_the_stage_can_be_switched_off(spark, made, always):
@@ -231,7 +248,7 @@ def test_by_other_settings_or_options_nothing_is_rewritten(spark, made, always):
     spark.read.option("datetimeRebaseMode", "LEGACY").parquet(tables["a"]).createOrReplaceTempView("a")
     assert not on_and_off(spark, LOG[0])
     spark.read.schema("a_id bigint, a_c int, a_name string").parquet(tables["a"]).createOrReplaceTempView("a")
-    assert "joined" not in read_by(spark, "SELECT f_id, a_name FROM fact JOIN a ON f_a = a_id")
+    assert "a" in read_by(spark, "SELECT f_id, a_name FROM fact JOIN a ON f_a = a_id"), "it is not the same comparison"
 
 
 def read_by(spark, sql: str) -> set[str]:
@@ -310,14 +327,15 @@ def test_a_key_that_is_none_is_refused(spark, tmp_path):
     report = denormalize(spark, tables, tmp_path / "joined", dry_run=True)
     assert "a.a_id = fact.f_a, which is a key of neither" in str(report)
     assert not any(role.startswith("a:") for role in report.roles)
-    assert (report.rewritten, report.queries) == (3, 5)
+    assert (report.rewritten, report.queries) == (5, 5), "of what joins it, the fact alone"
     assert not (tmp_path / "joined").exists(), "a dry run writes nothing"
     denormalize(spark, tables, tmp_path / "joined")
     register(spark, tables)
     spark.conf.set(ALWAYS, "0")
     try:
-        assert not on_and_off(spark, LOG[0])
-        assert on_and_off(spark, LOG[1])
+        assert read_by(spark, LOG[0]) == {"joined", "a"}
+        assert read_by(spark, LOG[1]) == {"joined"}
+        assert all(on_and_off(spark, sql) for sql in LOG[:3])
     finally:
         spark.conf.unset(ALWAYS)
 
