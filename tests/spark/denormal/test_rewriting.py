@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 
 import sidestep
 from sidestep.errors import SidestepError
+from sidestep.spark.log.recording import read_recording
 
 TABLES = ("fact", "a", "b", "c")
 LOG = [
@@ -208,6 +209,18 @@ def test_random_queries_give_the_same_rows(spark, made, always):
     random = Random(3)
     rewritten = [on_and_off(spark, random_query(random)) for _ in range(14)]
     assert sum(rewritten) >= 8, "a rule that never rewrites is right, and useless"
+
+
+def test_recordings_tell_of_the_base_tables(spark, made, always, tmp_path):
+    register(spark, made[0])
+    path = tmp_path / "log.jsonl"
+    with sidestep.enable(spark, record=str(path)):
+        frame = spark.sql(LOG[0])
+        frame.collect()
+        assert roots_read(frame) == {"joined"}
+    (query,) = read_recording(path).queries
+    assert {use.table for use in query.uses} == {"fact", "a"}
+    assert len(query.joins) == 1
 
 
 def test_the_stage_can_be_switched_off(spark, made, always):

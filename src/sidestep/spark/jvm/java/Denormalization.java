@@ -21,6 +21,8 @@ import org.apache.spark.sql.execution.datasources.*;
 final class Denormalization extends PlanRewriter {
   /** What was put in the place of what, for people. */
   private static final TreeNodeTag NOTE = new TreeNodeTag("sidestep.denormalized");
+  /** What stood there before, so that others can tell what the query asks for. */
+  private static final TreeNodeTag BEFORE = new TreeNodeTag("sidestep.joins");
 
   private final PruneRule rule;
   private final PlanWriter writer;
@@ -47,6 +49,12 @@ final class Denormalization extends PlanRewriter {
         return scala.runtime.BoxedUnit.UNIT;
       }
     });
+  }
+
+  /** What stood in the place of a plan that a denormalized table was put into; any other plan as it is. */
+  static LogicalPlan before(LogicalPlan plan) {
+    scala.Option before = plan.getTagValue(BEFORE);
+    return before.isDefined() ? (LogicalPlan) before.get() : plan;
   }
 
   LogicalPlan of(LogicalPlan plan) {
@@ -80,6 +88,7 @@ final class Denormalization extends PlanRewriter {
     }
     LogicalPlan project = withSubqueries(new Project(Scala.seq(given.toArray()), result));
     project.setTagValue(NOTE, answer.note);
+    project.setTagValue(BEFORE, plan);
     return project;
   }
 
