@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from py4j.protocol import Py4JJavaError
 
 import sidestep
@@ -363,3 +364,29 @@ def test_bad_input_is_told_in_sentences(spark, tmp_path):
         sidestep.denormalize(spark, LOG, tables, tmp_path / "t", fact="fact", keys={"d": ["x"]})
     with pytest.raises(SidestepError, match="something at"):
         sidestep.denormalize(spark, LOG, tables, tables["a"], fact="fact")
+
+
+def test_delta_tables_are_compared_by_the_files_of_their_version(spark, tmp_path, always):
+    tables = make_tables(tmp_path, Random(5), True)
+    rows_of_a = pq.read_table(tables["a"])
+    shutil.rmtree(tables["a"])
+    write_deltalake(tables["a"], rows_of_a)
+    denormalize(spark, tables, tmp_path / "joined")
+    register(spark, {name: path for name, path in tables.items() if name != "a"})
+    sidestep.read(spark, tables["a"]).createOrReplaceTempView("a")
+    assert on_and_off(spark, LOG[0])
+    write_deltalake(tables["a"], rows_of_a.slice(0, 1).set_column(0, "a_id", pa.array([50], pa.int32())), mode="append")
+    sidestep.read(spark, tables["a"]).createOrReplaceTempView("a")
+    assert not on_and_off(spark, LOG[0])
+    sidestep.read(spark, tables["a"], version=0).createOrReplaceTempView("a")
+    assert on_and_off(spark, LOG[0]), "the version that it was made of"
+
+
+def test_in_column_groups_as_well(spark, tmp_path, always):
+    tables = make_tables(tmp_path, Random(5), False)
+    report = sidestep.denormalize(spark, LOG, tables, tmp_path / "joined", fact="fact", min_size=10)
+    assert report.load is not None
+    register(spark, tables)
+    assert all(on_and_off(spark, sql) for sql in LOG)
+    with pytest.raises(SidestepError, match="leave index_dir out"):
+        sidestep.denormalize(spark, LOG, tables, tmp_path / "t", fact="fact", index_dir=tmp_path)
