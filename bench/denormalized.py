@@ -107,8 +107,11 @@ def q14(draw: Draw) -> str:
 
 
 def q19(draw: Draw) -> str:
-    kinds = (("SM", ("CASE", "BOX", "PACK", "PKG"), 5), ("MED", ("BAG", "BOX", "PKG", "PACK"), 10))
-    kinds += (("LG", ("CASE", "BOX", "PACK", "PKG"), 15),)
+    kinds = (
+        ("SM", ("CASE", "BOX", "PACK", "PKG"), 5),
+        ("MED", ("BAG", "BOX", "PKG", "PACK"), 10),
+        ("LG", ("CASE", "BOX", "PACK", "PKG"), 15),
+    )
     branches = []
     for (size, names, most), low in zip(kinds, (1, 10, 20), strict=True):
         containers = ", ".join(f"'{size} {name}'" for name in names)

@@ -83,6 +83,8 @@ final class Denormalization extends PlanRewriter {
     ArrayList given = new ArrayList();
     for (java.util.Iterator it = Scala.list(plan.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
+      // A relation gives all its columns, whether or not anyone asks for them.
+      if (!part.has(column) && !writer.needs(column)) continue;
       given.add(new Alias(part.value(column), column.name(), column.exprId(), column.qualifier(),
           scala.Option.apply(column.metadata()), Scala.seq(new Object[0])));
     }
@@ -138,6 +140,10 @@ final class Denormalization extends PlanRewriter {
         Attribute column = (Attribute) it.next();
         stored.put(column.name(), column);
       }
+    }
+
+    boolean has(Attribute column) {
+      return values.containsKey(Long.valueOf(column.exprId().id()));
     }
 
     Expression value(Attribute column) {

@@ -197,6 +197,10 @@ final class PlanWriter {
     for (int i = 0; i < children.size(); i++) need((LogicalPlan) children.get(i), passed);
   }
 
+  boolean needs(Attribute column) {
+    return needed.contains(Long.valueOf(column.exprId().id()));
+  }
+
   private void need(Object attributes) {
     for (Iterator it = Scala.list(attributes).iterator(); it.hasNext();) {
       needed.add(Long.valueOf(((Attribute) it.next()).exprId().id()));
