@@ -135,12 +135,14 @@ def _grouped_report(
     inner = inner_table(locate(scan.roots[0]))
     groups = COLUMN_GROUPS.load(index_folder(inner))
     columns = groups.groups if groups is not None else ((),) * (max(executed) + 1)
+    newest = groups is not None and min(executed) >= groups.first
+    in_all = len(groups.newest) if groups is not None and newest else len(columns)
     return put_together(
         [
             GroupReport(number, columns[number], _report(inspector, state, places, executed[number], planned))
             for number in sorted(executed)
         ],
-        len(columns),
+        in_all,
     )
 
 

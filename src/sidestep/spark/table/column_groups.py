@@ -220,7 +220,8 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
     inner = table.snapshot.root
     index = open_index(inner)
     groups, stored = table.groups, GROUP_LAYOUTS.load(index.folder)
-    if stored is None or len(groups.groups) != len(stored.layouts):
+    # Layouts are noted first: those of groups that never came, or are about to, may be among them.
+    if stored is None or len(groups.groups) > len(stored.layouts):
         raise SidestepError(f"{inner.uri} is damaged: nothing there says how its column groups are laid out.")
     schema = StructType.fromJson(json.loads(groups.schema))
     plans = {}
@@ -237,7 +238,7 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
         schema,
         plans,
         groups,
-        stored.layouts,
+        stored.layouts[: len(groups.groups)],
         tuple(name for name in stored.filtered if name in schema.names),
         added_synopses(index, data_columns(schema, ()), None),
         stored.layouts[table.live[0]].unit_rows,
