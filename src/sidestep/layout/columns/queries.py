@@ -129,8 +129,12 @@ class SkippingTest:
         self._subsumes = np.zeros((len(parts), features), np.float32)
         for part, at in parts.items():
             self._subsumes[at, list(part)] = 1
-        self._ways = [np.array([parts[part] for part in way], np.intp) for way in ways]
-        self._filters = [[ways[way] for way in each] for each in filters]
+        self._parts = np.array([parts[part] for way in ways for part in way], np.intp)
+        self._way_starts = _starts([len(way) for way in ways])
+        self._skipping = np.array([at for at, each in enumerate(filters) if each], np.intp)
+        self._ways = np.array([ways[way] for each in filters for way in each], np.intp)
+        self._filter_starts = _starts([len(each) for each in filters if each])
+        self._filters = len(filters)
 
     def skipped(self, present: Bits, local: Sequence[int] | Numbers) -> Bits:
         """Filters by blocks: whether a block is skipped.
@@ -140,9 +144,12 @@ class SkippingTest:
         what the thesis calls the mask vector). A block is skipped only if some way rules out all of its parts.
         """
         ruled_out = self._subsumes[:, np.asarray(local, np.intp)] @ (~present).T.astype(np.float32) > 0
-        by_way = [np.all(ruled_out[parts], axis=0) for parts in self._ways]
-        skipped = np.zeros((len(self._filters), len(present)), np.bool_)
-        for at, ways in enumerate(self._filters):
-            for way in ways:
-                skipped[at] |= by_way[way]
+        skipped = np.zeros((self._filters, len(present)), np.bool_)
+        if len(self._skipping):
+            by_way = np.logical_and.reduceat(ruled_out[self._parts], self._way_starts, axis=0)
+            skipped[self._skipping] = np.logical_or.reduceat(by_way[self._ways], self._filter_starts, axis=0)
         return skipped
+
+
+def _starts(lengths: Sequence[int]) -> Numbers:
+    return np.cumsum([0, *lengths[:-1]], dtype=np.intp)
