@@ -123,9 +123,7 @@ class ReplicaJudge:
         self.formulas = [formula_of(query) for query in experiment.test]
         ways = FilterWays(experiment.formulas)
         self.ways = [ways.of(formula) for formula in self.formulas]
-        self.trials = PartTrials(
-            experiment.workload, experiment.sample, experiment.words, experiment.block, GREW_ON
-        )
+        self.trials = PartTrials(experiment.workload, experiment.sample, experiment.words, experiment.block, GREW_ON)
 
     def measure(self, scheme: ReplicaScheme, seconds: float = 0.0) -> Measured:
         """Cells and row ids on the best path of each query."""

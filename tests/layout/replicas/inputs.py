@@ -1,7 +1,7 @@
 """The table of the thesis's chapter 5, and random workloads with layouts for them.
 
-The figures are not in the text, which is at odds with itself: 5.2 has r2 satisfy f3 alone, 5.4.2 has r1 and r3 satisfy f1,
-r2 and r4 satisfy f2, and r1 and r2 satisfy f3. Only the latter gives the rows {r1, …, r4} of L1, and with them the
+The figures are not in the text, which is at odds with itself: 5.2 has r2 satisfy f3 alone, 5.4.2 has r1 and r3 satisfy
+f1, r2 and r4 satisfy f2, and r1 and r2 satisfy f3. Only the latter gives the rows {r1, …, r4} of L1, and with them the
 storage cost 1.125 and the query cost 14, so it is what stands here.
 """
 
@@ -30,7 +30,7 @@ def query(columns: set[int], *features: int, weight: float = 1.0) -> ColumnQuery
 
 
 def figure_workload(*further: ColumnQuery) -> ColumnWorkload:
-    """The queries behind the feature table of Figure 5.2: f1 is relevant for c1 and c3, f2 for c2, c3, f3 for c2, c4."""
+    """The queries behind the feature table of Figure 5.2, by which f1 goes with c1, c3, f2 with c2, c3, f3 with c2, c4."""
     asked = [query({C1, C3}, F1), query({C2, C3}, F2), query({C2, C4}, F3)]
     return ColumnWorkload.of(["c1", "c2", "c3", "c4"], 3, [*asked, *further])
 

@@ -135,7 +135,7 @@ def test_figure_5_6_both_retrieval_paths():
         column: [
             number
             for number, each in enumerate(reads)
-            if column in each.layout.masters or column in each.layout.columns and each.eligible[at]
+            if column in each.layout.masters or (column in each.layout.columns and each.eligible[at])
         ]
         for column in (C2, C3, C4)
     }
@@ -143,7 +143,9 @@ def test_figure_5_6_both_retrieval_paths():
     letter = PathCost(always=True)
     assert letter.of({C2: 0, C3: 0, C4: 1}, [4, 2]) == 16
     assert letter.of({C2: 1, C3: 0, C4: 1}, [4, 2]) == 14
-    assert greedy_path(eligible, [4, 2]) == optimal_path(eligible, [4, 2], letter) == find_path(eligible, [4, 2], letter)
+    assert (
+        greedy_path(eligible, [4, 2]) == optimal_path(eligible, [4, 2], letter) == find_path(eligible, [4, 2], letter)
+    )
     found = retrieve(rows.workload.reads, reads, letter)
     assert found.layout[at].tolist() == [-1, 1, 0, 1]
     assert (found.cells[at], found.row_ids[at], found.cost(letter)[at]) == (8, 6, 14)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
-from sidestep.layout import unpack
+from sidestep.layout import pack, reduce_vectors, unpack
 from sidestep.layout.replicas.basic import copy_fully, replicate_selectively
 from sidestep.layout.replicas.costs import layout_reads, retrieve, scheme_cost
 from sidestep.layout.replicas.paths import AS_RUN, PathCost, find_path, greedy_path, optimal_path
@@ -36,7 +36,7 @@ def test_the_greedy_path_costs_at_most_twice_the_optimum(eligible, rows, always)
 
 @given(CHOICES, ROWS)
 def test_many_paths_are_not_all_tried(eligible, rows):
-    wide = {column: layouts for column, layouts in enumerate([[0, 1, 2, 3, 4]] * 8)}
+    wide = dict(enumerate([[0, 1, 2, 3, 4]] * 8))
     found = find_path(wide, rows)
     assert AS_RUN.of(found, rows) == 8 * min(rows), "one layout that has everything needs no row ids"
     assert AS_RUN.of(find_path(eligible | wide, rows), rows) <= AS_RUN.of(greedy_path(eligible | wide, rows), rows)
@@ -66,7 +66,7 @@ def test_paths_lead_to_all_rows_that_a_filter_wants(laid: Laid, always: bool):
             column: [
                 number
                 for number, each in enumerate(reads)
-                if column in each.layout.masters or column in each.layout.columns and each.eligible[at]
+                if column in each.layout.masters or (column in each.layout.columns and each.eligible[at])
             ]
             for column in chosen
         }
@@ -130,8 +130,6 @@ def test_features_that_select_every_row_or_none():
     rows = figure_rows()
     every, none = np.ones((4, 1), bool), np.zeros((4, 1), bool)
     workload = rows.workload
-    from sidestep.layout import pack, reduce_vectors
-
     odd = LayoutRows(workload, reduce_vectors(pack(np.hstack([every, none, none])), 3), 2)
     found = search_replicas(workload, odd, 2.0)
     assert found.best.storage <= 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from sidestep.errors import SidestepError
 from sidestep.layout.columns.queries import ColumnWorkload, Numbers
 from sidestep.layout.replicas.paths import AS_RUN, PathCost
-from sidestep.layout.replicas.schemes import Cells, Layout, ReplicaScheme
 from sidestep.layout.replicas.rows import LayoutRows
+from sidestep.layout.replicas.schemes import Layout, ReplicaScheme
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 
@@ -95,9 +95,7 @@ def _read(chosen: Numbers, rows: Floats, cost: PathCost) -> tuple[Floats, Floats
     return cells, ids if cost.always else np.where(used > 1, ids, 0)
 
 
-def scheme_cost(
-    workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, cost: PathCost = AS_RUN
-) -> float:
+def scheme_cost(workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, cost: PathCost = AS_RUN) -> float:
     """The cost of the whole workload: the sum over its queries."""
     layouts = [layout_reads(workload, layout, rows) for layout in scheme.layouts]
     return float(retrieve(workload.reads, layouts, cost).cost(cost) @ workload.weights)

@@ -54,9 +54,7 @@ def greedy_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float]) ->
 def optimal_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float], cost: PathCost = AS_RUN) -> Path:
     """The cheapest of all paths, each tried: their number is the product of the columns' choices."""
     columns = list(eligible)
-    paths = (
-        dict(zip(columns, chosen, strict=True)) for chosen in itertools.product(*(eligible[c] for c in columns))
-    )
+    paths = (dict(zip(columns, chosen, strict=True)) for chosen in itertools.product(*(eligible[c] for c in columns)))
     return min(paths, key=lambda path: cost.of(path, rows))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sidestep.layout.columns.local import LocalFeatures, feature_weights, project, select_features
 from sidestep.layout.columns.queries import ColumnWorkload, SkippingTest
 from sidestep.layout.maxskip import Grouping, partition
-from sidestep.layout.replicas.schemes import Cells, Features
+from sidestep.layout.replicas.schemes import Cells, Columns, Features
 from sidestep.layout.vectors import Bits, Counts, VectorCounts, Words, unpack
 from sidestep.layout.weights import Floats
 
@@ -43,6 +43,7 @@ class LayoutRows:
         self._counts: dict[Features, float] = {}
         self._eligible: dict[Features, Bits] = {}
         self._read: dict[bytes, Floats] = {}
+        self._selected: dict[Cells, LocalFeatures] = {}
 
     @property
     def total(self) -> float:
@@ -85,7 +86,9 @@ class LayoutRows:
         and can skip nothing.
         """
         local = self._local(cells)
-        key = b"".join((np.array(sorted(cells[1]), np.int64).tobytes(), local.numbers.tobytes(), _scaled(local.weights)))
+        key = b"".join(
+            (np.array(sorted(cells[1]), np.int64).tobytes(), local.numbers.tobytes(), _scaled(local.weights))
+        )
         if key not in self._read:
             layout = self.arrange(cells)
             self._read[key] = self._rows(cells[1], local, layout.grouping.unions, layout.grouping.sizes)
@@ -98,7 +101,11 @@ class LayoutRows:
 
     def _local(self, cells: Cells) -> LocalFeatures:
         """The features of the layout, heaviest first, and only as many as leave few distinct vectors."""
-        columns, features = cells
+        if cells not in self._selected:
+            self._selected[cells] = self._select(*cells)
+        return self._selected[cells]
+
+    def _select(self, columns: Columns, features: Features) -> LocalFeatures:
         numbers = np.array(sorted(features), np.intp)
         weights = feature_weights(self.workload, columns)[numbers]
         order = np.argsort(-weights, kind="stable")

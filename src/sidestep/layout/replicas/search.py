@@ -20,7 +20,6 @@ from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import Cells, Columns, Features, Layout, ReplicaScheme
 from sidestep.layout.replicas.transform import initial_layouts, merge, merge_replicate, relevant_columns, replicate
 from sidestep.layout.vectors import Bits
-from sidestep.layout.weights import Floats
 
 SEARCH_COST = PathCost(row_id=2.0)
 """A row id is read and sorted by, as in the search for column groups."""
@@ -28,7 +27,7 @@ MOST_FEATURES = 6
 """Features of a layout that are tried for ``replicate`` one at a time: those of most weight there."""
 MOST_REQUESTS = 40
 """Sets of columns that queries read together which are tried as layouts of their own: those that cost most."""
-LEAST_STORAGE = (0.002, 0.02, 0.2)
+LEAST_STORAGE = (0.002, 0.2)
 """The storage that an operation is taken to need at least: a search for each, and the best of them counts. With little,
 merges come first, which need none; with much, what saves most comes first, whatever it takes."""
 SPREAD = 0.02
