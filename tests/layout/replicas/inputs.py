@@ -30,7 +30,7 @@ def query(columns: set[int], *features: int, weight: float = 1.0) -> ColumnQuery
 
 
 def figure_workload(*further: ColumnQuery) -> ColumnWorkload:
-    """The queries behind the feature table of Figure 5.2, by which f1 goes with c1, c3, f2 with c2, c3, f3 with c2, c4."""
+    """The queries behind the feature table of Figure 5.2: c1, c3 are relevant for f1, c2, c3 for f2, c2, c4 for f3."""
     asked = [query({C1, C3}, F1), query({C2, C3}, F2), query({C2, C4}, F3)]
     return ColumnWorkload.of(["c1", "c2", "c3", "c4"], 3, [*asked, *further])
 
