@@ -48,8 +48,9 @@ from sidestep.store import read_snapshot
 from sidestep.store.index import index_file
 from sidestep.store.index.index_file import open_index_file
 from sidestep.store.location import locate
-from sidestep.store.sidecars import column_groups, group_layouts, layout, range_tables
+from sidestep.store.sidecars import column_groups, denormalized, group_layouts, layout, range_tables
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups
+from sidestep.store.sidecars.denormalized import DENORMALIZED
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
 from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.sidecars.range_tables import load_range_table, save_range_table
@@ -76,6 +77,7 @@ NEWEST = {
     "index": index_file.FORMAT,
     "groups": column_groups.FORMAT,
     "group-layouts": group_layouts.FORMAT,
+    "denormalized": denormalized.FORMAT,
 }
 VERSIONS = [(name, version) for name, newest in NEWEST.items() for version in range(1, newest + 1)]
 
@@ -153,6 +155,13 @@ def read_group_layouts(path: Path, expected: Any, folder: Path) -> Any:
     return {"layouts": plain, "filtered": list(layouts.filtered)}
 
 
+def read_denormalized(path: Path, expected: Any, folder: Path) -> Any:
+    shutil.copy(path, folder / f"_denormalized-00000001-{'0' * 32}.json")
+    tables = DENORMALIZED.load(locate(folder))
+    assert tables is not None
+    return {"tables": json.loads(json.dumps(tables.to_json()))["tables"]}
+
+
 def read_log(path: Path, expected: Any, folder: Path) -> Any:
     workload = read_recording(path)
     assert workload.failures == ()
@@ -178,6 +187,7 @@ READERS: dict[str, Callable[[Path, Any, Path], Any]] = {
     "index": read_index,
     "groups": read_groups,
     "group-layouts": read_group_layouts,
+    "denormalized": read_denormalized,
 }
 
 
@@ -317,6 +327,14 @@ def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path
         sidecar.save(locate(folder), value)  # type: ignore[arg-type]
         check(written(folder), f"{name}.v{NEWEST[name]}")
         assert sidecar.load(locate(folder)) == value
+
+
+def test_denormalized_tables_are_written_as_described(tmp_path: Path) -> None:
+    path, _ = fixture("denormalized", denormalized.FORMAT)
+    tables = denormalized.DenormalizedTables.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    DENORMALIZED.save(locate(tmp_path), tables)
+    check(written(tmp_path), f"denormalized.v{denormalized.FORMAT}")
+    assert DENORMALIZED.load(locate(tmp_path)) == tables
 
 
 # ---- what is of a newer version, or of none

@@ -46,7 +46,12 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
     ),
     "workload": (frozenset({TOP}), frozenset({"logs", "features"}), frozenset({"analysis"})),
     "layout": (frozenset({TOP}), frozenset({"columns"})),
-    "prune": (frozenset({"plan"}), frozenset({"dips", "selectors"}), frozenset({TOP}), frozenset({"explain"})),
+    "prune": (
+        frozenset({"plan"}),
+        frozenset({"dips", "selectors", "denormal"}),
+        frozenset({TOP}),
+        frozenset({"explain"}),
+    ),
     "store": (
         frozenset({TOP}),
         frozenset({"snapshots"}),
@@ -63,6 +68,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"rule", "organize"}),
         frozenset({"advise"}),
         frozenset({"table"}),
+        frozenset({"change", "denormal"}),
     ),
 }
 """The rooms of each package from the lowest up: a room imports those below it, never one beside or above it."""

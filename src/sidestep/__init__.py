@@ -12,6 +12,7 @@ from sidestep.advisor.layouts.choose import LayoutChoice
 from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarning, TableNotFound, UnsupportedTable
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
 from sidestep.spark import (
+    DenormalizeReport,
     Enabled,
     GroupReport,
     LoadReport,
@@ -30,6 +31,7 @@ from sidestep.spark import (
     analyze,
     append,
     delete,
+    denormalize,
     disable,
     enable,
     explain,
@@ -55,6 +57,7 @@ __all__ = [
     "Amounts",
     "Conflict",
     "DamagedFile",
+    "DenormalizeReport",
     "Drift",
     "Enabled",
     "Estimate",
@@ -91,6 +94,7 @@ __all__ = [
     "analyze",
     "append",
     "delete",
+    "denormalize",
     "disable",
     "enable",
     "explain",

@@ -69,6 +69,10 @@ SMOKE = {
         ["--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"],
         {"cells", "bytes", "seconds"},
     ),
+    "denormalized": (
+        ["--sf", "0.001", "--train", "18", "--test", "9", "--min-size", "200", "--runs", "0", "--layout", "sop"],
+        {"cells", "rows", "bytes", "seconds", "rewritten", "made"},
+    ),
     "dipfigures": (
         [
             *("--sf", "0.001", "--blocks", "8", "--layouts", "1", "--ranges", "1", "4", "--partitions", "4"),

@@ -13,17 +13,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
+from pyspark.sql import SparkSession
 
 from sidestep.layout import pack, to_bytes
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import parse_type
-from sidestep.store import DataFile, block_summaries, locate, with_layout
+from sidestep.spark.advise.source import data_columns, read_source
+from sidestep.spark.jvm.sessions import quiet_session
+from sidestep.spark.organize.featurize import check_features
+from sidestep.spark.organize.row_ids import NumberedFiles
+from sidestep.spark.progress import Watch
+from sidestep.spark.table.column_groups import GroupPlan, create_groups, new_groups
+from sidestep.spark.table.state import rebuilt_synopses
+from sidestep.store import DataFile, block_summaries, locate, open_index, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.buckets import bucket_of
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
-from sidestep.store.sidecars.layout import FEATURES
+from sidestep.store.sidecars.layout import FEATURES, LayoutSpec
 from sidestep.store.upkeep.compact import append_blocks
+from sidestep.synopsis.recipe import parse_recipes
 from sidestep.workload import FeatureSet
 
 NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
@@ -99,6 +108,47 @@ def write_groups(
         FEATURES.save(folder_of_index, features)
     COLUMN_GROUPS.save(folder_of_index, ColumnGroups(schema, tuple(tuple(each.columns) for each in groups), buckets))
     return str(root), paths
+
+
+NOTHING = FeatureSet("rows", ())
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A group of columns that sidestep itself is to lay out."""
+
+    columns: tuple[str, ...]
+    features: FeatureSet = NOTHING
+    order: tuple[str, ...] = ()
+
+
+def load_groups(
+    spark: SparkSession,
+    source: str | Path,
+    target: str | Path,
+    groups: Sequence[Laid],
+    *,
+    filtered: Sequence[str],
+    min_size: int,
+    unit_rows: int,
+    recipes: Mapping[str, str] | None = None,
+) -> Path:
+    """A table in column groups as a load makes it, with groups that no log has chosen."""
+    quiet = quiet_session(spark)
+    origin = read_source(quiet, str(source), "rows")
+    types = data_columns(origin.schema, ())
+    plans = []
+    for group in groups:
+        checked = check_features(quiet, group.features, origin.schema)
+        named = checked.features.id if len(checked.features) else None
+        spec = LayoutSpec(by=UNIT, features=named, min_size=min_size, order=group.order, unit_rows=unit_rows)
+        plans.append(GroupPlan(group.columns, checked, spec, "by hand"))
+    files = NumberedFiles(origin.rows)
+    synopses = None if recipes is None else parse_recipes(recipes, types)
+    making = rebuilt_synopses(origin.snapshot, open_index(str(source)), types, min_size, synopses)
+    made = new_groups(quiet, origin, files, locate(target), plans, filtered, making, unit_rows)
+    create_groups(quiet, files, origin.snapshot, made, operation="LOAD", watch=Watch(spark.sparkContext))
+    return Path(target)
 
 
 def _ids(rows: int, size: int, numbers: itertools.count[int]) -> list[int]:

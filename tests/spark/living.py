@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -15,8 +16,12 @@ from pyspark.sql import functions as f
 import sidestep
 from sidestep.predicate import DOUBLE, LONG, STRING, column, compare
 from sidestep.spark.table.load import load
-from sidestep.store import open_index, read_snapshot
+from sidestep.store import locate, open_index, read_snapshot
+from sidestep.store.index.grouped_table import read_groups
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
+from sidestep.store.snapshots.groups import has_groups
 from sidestep.workload.features.feature_set import Feature, FeatureSet
+from tests.spark.grouped import Laid, load_groups
 from tests.spark.tables import rows_of, switched_off
 
 Row = dict[str, Any]
@@ -41,6 +46,8 @@ CONDITIONS = (
     "id >= 300 AND color = 'red'",
     "color IN ('red', 'purple') OR price < 1",
 )
+FEWER = ("color = 'red' AND month = 2", "id IN (3, 77, 250, 1001)", "color = 'purple' OR price < 1")
+"""Of tables in column groups, a query on each condition is one on several tables."""
 
 
 def made(first: int, count: int) -> list[Row]:
@@ -72,6 +79,24 @@ def new_table(spark: SparkSession, root: Path, rows: Sequence[Row], **options: A
     return root
 
 
+GROUPS = (
+    Laid(("month", "color"), FEATURES),
+    Laid(("id",), order=("price",)),
+    Laid(("price",), FeatureSet("living", (CHEAP_BLUE,)), order=("id",)),
+)
+"""Groups that know columns of each other, by zone maps, by features and by their order."""
+
+
+def new_groups(spark: SparkSession, root: Path, rows: Sequence[Row], unit_rows: int = 150) -> Path:
+    """The same rows in column groups."""
+    source = root.with_name(f"{root.name}-source")
+    for part in range(3):
+        write_deltalake(str(source), arrow(rows[part::3]), mode="append")
+    return load_groups(
+        spark, source, root, GROUPS, filtered=("color", "price", "id"), min_size=MIN_SIZE, unit_rows=unit_rows
+    )
+
+
 def contents(rows: Iterable[Row]) -> list[str]:
     return sorted(repr(tuple(row[name] for name in ARROW.names)) for row in rows)
 
@@ -82,17 +107,43 @@ def check(spark: SparkSession, root: Path, rows: Sequence[Row]) -> None:
     seen = sidestep.read(spark, str(root))
     assert seen.columns == ARROW.names
     assert contents(row.asDict() for row in seen.collect()) == expected
-    assert contents(DeltaTable(str(root)).to_pyarrow_table(columns=ARROW.names).to_pylist()) == expected
+    if has_groups(locate(root)):
+        assert contents(parts_of(root)) == expected
+    else:
+        assert contents(DeltaTable(str(root)).to_pyarrow_table(columns=ARROW.names).to_pylist()) == expected
     skipping = rows_of(_answers(spark, root))
     with switched_off(spark):
         assert skipping == rows_of(_answers(spark, root))
 
 
+def parts_of(root: Path) -> list[Row]:
+    """The rows of a table in column groups, put together by their ids, of which every group must have the same."""
+    table = read_groups(root)
+    assert table is not None
+    whole: dict[tuple[int, int], Row] = {}
+    keys: list[list[tuple[int, int]]] = []
+    for number in table.live:
+        files = [file for file, of in zip(table.snapshot.files, table.group_of_file, strict=True) if of == number]
+        held = [pq.ParquetFile(Path(table.snapshot.root.path) / file.path).read().to_pylist() for file in files]
+        rows = [row for part in held for row in part]
+        keys.append(sorted((row[UNIT], row[ROW_ID]) for row in rows))
+        for row in rows:
+            values = {name: row[name] for name in table.groups.groups[number]}
+            whole.setdefault((row[UNIT], row[ROW_ID]), {}).update(values)
+    assert all(each == keys[0] for each in keys), "every group has the same rows"
+    ids = [row for _, row in keys[0]]
+    assert len(set(ids)) == len(ids), "ids are unique"
+    return list(whole.values())
+
+
 def _answers(spark: SparkSession, root: Path) -> DataFrame:
     """Each condition on a scan of its own, in one query: many small ones take their time."""
-    scans = [sidestep.read(spark, str(root)).where(condition) for condition in CONDITIONS]
+    asked = FEWER if has_groups(locate(root)) else CONDITIONS
+    scans = [sidestep.read(spark, str(root)).where(condition) for condition in asked]
     tagged = [rows.withColumn("condition", f.lit(number)) for number, rows in enumerate(scans)]
-    return functools.reduce(DataFrame.unionAll, tagged).coalesce(1)
+    together = functools.reduce(DataFrame.unionAll, tagged)
+    # Column groups are joined by tables of rows in memory, which one task had better not have all of.
+    return together if has_groups(locate(root)) else together.coalesce(1)
 
 
 def paths(root: Path) -> set[str]:

@@ -15,12 +15,12 @@ import sidestep
 from sidestep.errors import SidestepError, SidestepWarning
 from sidestep.predicate import LONG, STRING, Opaque, column, compare
 from sidestep.predicate.nodes import Match, MatchKind
+from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.expressions import check_stored, objection, settle
 from sidestep.spark.organize.featurize import check_features
 from sidestep.spark.table.append import append
 from sidestep.spark.table.load import load
 from sidestep.spark.table.optimize import optimize
-from sidestep.spark.table.rewrite import delete, update
 from sidestep.store import locate, open_index
 from sidestep.store.sidecars.layout import LAYOUTS
 from sidestep.workload.features.feature_set import Feature, FeatureSet

@@ -185,6 +185,7 @@ def status_data(status: Any) -> dict[str, Any]:
         }
     plain = {name: getattr(status, name) for name in names}
     plain["tried"] = [asdict(each) for each in status.tried]
+    plain["groups"] = [asdict(each) for each in status.groups]
     plain["drift"] = None if status.drift is None else status.drift.to_dict()
     return {**plain, "complete": status.complete, "advice": status.advice, "columns": columns}
 
@@ -211,6 +212,9 @@ def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
         told = f"{status.organized_files:,} of {status.files:,} files, {status.blocks_with_ids:,} blocks{also}"
         facts.add_row("laid out", Text(told, "yellow" if waiting else "green"))
         facts.add_row("features", Text(sets or "none"))
+    for group in status.groups:
+        said = f"{', '.join(group.columns)}: {group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
+        facts.add_row(f"group {group.number}", Text(said, overflow="fold"))
     if status.partition_columns:
         facts.add_row("partitioned", Text(f"by {', '.join(status.partition_columns)}"))
     if status.stale_files:

@@ -165,6 +165,54 @@ def load(
 
 
 @app.command()
+def denormalize(
+    log: LogPath,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The folder for the denormalized table.")],
+    fact: Annotated[str, typer.Option(help="The table each row of which becomes a row of the result.")],
+    tables: Annotated[
+        list[str],
+        typer.Option("--table", "-t", metavar="NAME=PATH", help="A table, and what the log calls it. Repeatable."),
+    ],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE=COLUMN,…", help="The key of a table, where it is not to be guessed. Repeatable."),
+    ] = None,
+    layout: Annotated[
+        str, typer.Option(help="gsop: column groups, each with a row order of its own; sop: rows in blocks.")
+    ] = "gsop",
+    dialect: Dialect = None,
+    min_size: MinSize = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made, and write nothing.")] = False,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Join a fact table with what the log's queries join it with, and lay the result out for them to read instead."""
+    keys = {table: columns.split(",") for table, columns in pairs("--key", key).items()}
+    with session_for(master, conf, verbose) as spark, progress("Denormalizing") as show:
+        report = sidestep.denormalize(
+            spark,
+            log,
+            pairs("--table", tables),
+            target,
+            fact=fact,
+            keys=keys or None,
+            layout=layout,
+            dialect=dialect,
+            min_size=min_size,
+            dry_run=dry_run,
+            index_dir=index_dir,
+            progress=show,
+        )
+    if json:
+        print_json(report.to_dict())
+    else:
+        console().print(str(report), highlight=False, markup=False)
+
+
+@app.command()
 def append(
     table: TablePath,
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="Path of a Parquet folder or Delta table to add.")],

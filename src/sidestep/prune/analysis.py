@@ -56,6 +56,19 @@ class SelectorOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DenormalizedOptions:
+    """When a denormalized table is read in place of joins."""
+
+    least_gain: float = 1.0
+    """How many times more must be read without it; 0 to read it wherever it can be."""
+
+    def __post_init__(self) -> None:
+        gain = self.least_gain
+        if isinstance(gain, bool) or not isinstance(gain, int | float) or not gain >= 0:
+            raise SidestepError(f"least_gain is a number of at least 0, not {gain!r}.")
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeSelector:
     """What chooses blocks of a scan when the query runs."""
 
@@ -86,6 +99,7 @@ class Settings:
     """Names of stages that are left out."""
     induced: InducedOptions = field(default_factory=InducedOptions)
     selectors: SelectorOptions = field(default_factory=SelectorOptions)
+    denormalized: DenormalizedOptions = field(default_factory=DenormalizedOptions)
     in_full: bool = False
     """Whether to work out what only an explanation needs: the join graph where nothing can be sent along it, and
     whether tables are covered whole although no block depends on it."""

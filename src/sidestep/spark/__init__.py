@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from sidestep.spark.advise.advise import advise
+from sidestep.spark.change.merge import Merge, merge
+from sidestep.spark.change.rewrite import delete, update
+from sidestep.spark.change.statement import sql
+from sidestep.spark.denormal.denormalize import DenormalizeReport, denormalize
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
 from sidestep.spark.progress import Progress, Stage, Step
@@ -13,14 +17,12 @@ from sidestep.spark.rule.session import Enabled, disable, enable
 from sidestep.spark.table.append import append
 from sidestep.spark.table.index import index, status
 from sidestep.spark.table.load import load
-from sidestep.spark.table.merge import Merge, merge
 from sidestep.spark.table.optimize import OptimizeReport, optimize
 from sidestep.spark.table.reports import GroupReport, LoadReport, MergeReport, WriteReport
-from sidestep.spark.table.rewrite import delete, update
-from sidestep.spark.table.statement import sql
 from sidestep.spark.udf.identity import stable
 
 __all__ = [
+    "DenormalizeReport",
     "Enabled",
     "GroupReport",
     "LoadReport",
@@ -39,6 +41,7 @@ __all__ = [
     "analyze",
     "append",
     "delete",
+    "denormalize",
     "disable",
     "enable",
     "explain",

@@ -10,15 +10,16 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from sidestep.errors import TableNotFound
 from sidestep.spark.jvm.bridge import Bridge
-from sidestep.spark.jvm.sessions import STRICT, pinned_session
+from sidestep.spark.jvm.sessions import STRICT, pinned_session, quiet_session
 from sidestep.spark.jvm.wire import pack_files, pack_numbers
 from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import block_name
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -32,7 +33,7 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
     path = resolve(spark, table)
     grouped = read_groups(path, version)
     if grouped is not None:
-        return _frame(spark, _grouped_relation(spark, grouped))
+        return _frame(spark, _grouped_relation(spark, grouped, grouped.groups.schema))
     snapshot = read_snapshot(path, version)
     if snapshot.format == "parquet":
         return spark.read.parquet(path)
@@ -73,6 +74,31 @@ def every_row(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return _frame(spark, plan)
 
 
+def every_grouped_row(spark: SparkSession, table: GroupedTable) -> DataFrame:
+    """The rows of a table in column groups for a job that changes it, each with its unit and its id.
+
+    They can be worked out in a session of :func:`groups_session` alone; to the planner of any other it is one relation.
+    """
+    groups = table.groups
+    schema = StructType.fromJson(json.loads(groups.schema))
+    keyed = StructType([*schema.fields, StructField(UNIT, IntegerType()), StructField(ROW_ID, LongType())])
+    reader = pinned_session(spark, keyed.names)
+    relation = _grouped_relation(spark, table, keyed.json(), (UNIT, ROW_ID))
+    return _frame(spark, Bridge(spark).factory().readBy(relation, reader._jsparkSession))
+
+
+def groups_session(spark: SparkSession) -> SparkSession:
+    """A copy of the session in which nothing is skipped, and rows of column groups are put together."""
+    copy = quiet_session(spark)
+    Bridge(spark).factory().putTogether(copy._jsparkSession)
+    return copy
+
+
+def in_session(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """Rows of another session as rows of this one."""
+    return _frame(spark, rows._jdf.queryExecution().analyzed())
+
+
 def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """A DataFrame over exactly the files of a Delta snapshot."""
     return _frame(spark, _relation(spark, snapshot))
@@ -81,6 +107,15 @@ def from_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 def _frame(spark: SparkSession, plan: Any) -> DataFrame:
     dataset = Bridge(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return DataFrame(dataset, spark)
+
+
+def relation_at(spark: SparkSession, table: Location, version: int) -> tuple[Any, Snapshot, GroupedTable | None]:
+    """A version of a Delta table as a logical plan of the JVM, with its files and, if it has any, its column groups."""
+    grouped = read_groups(table, version)
+    if grouped is not None:
+        return _grouped_relation(spark, grouped), grouped.snapshot, grouped
+    snapshot = read_snapshot(table, version)
+    return _relation(spark, snapshot), snapshot, None
 
 
 def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
@@ -99,23 +134,28 @@ def _relation(spark: SparkSession, snapshot: Snapshot) -> Any:
     )
 
 
-def _grouped_relation(spark: SparkSession, table: GroupedTable) -> Any:
+def _grouped_relation(spark: SparkSession, table: GroupedTable, schema: str, keys: tuple[str, ...] = ()) -> Any:
+    """A table in column groups with these columns; with ``keys``, which every group has, it is read by a job."""
     bridge = Bridge(spark)
     groups, snapshot = table.groups, table.snapshot
+    held = ((*columns, *keys) for columns in groups.groups)
+    columns_of_groups = [columns if number in table.live else () for number, columns in enumerate(held)]
     paths, numbers = _packed(snapshot)
-    digest = hashlib.sha256(json.dumps(groups.to_json(), sort_keys=True).encode()).hexdigest()
+    parts = (groups.schema, columns_of_groups, groups.buckets)
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return bridge.factory().groups(
         spark._jsparkSession,
         f"{_identity(snapshot, paths, numbers)}#{digest}",
         table.root.uri,
         snapshot.root.uri,
-        groups.schema,
-        _java_list(bridge, [_java_list(bridge, columns) for columns in groups.groups]),
+        schema,
+        _java_list(bridge, [_java_list(bridge, columns) for columns in columns_of_groups]),
         groups.buckets,
         block_name(snapshot.schema),
         paths,
         numbers,
         pack_numbers(table.group_of_file),
+        bool(keys),
     )
 
 

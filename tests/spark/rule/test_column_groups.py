@@ -126,11 +126,21 @@ def test_a_large_group_is_sorted(spark, enabled, tables):
     assert "Exchange hashpartitioning" not in plan
 
 
-def test_a_user_who_wants_all_keys_gets_an_exchange(spark, enabled, tables):
-    with settings(spark, spark__sql__requireAllClusterKeysForCoPartition="true"):
-        df = spark.sql("SELECT a, b FROM grouped WHERE e > 3")
-        assert rows_of(df) == rows_of(spark.sql("SELECT a, b FROM plain WHERE e > 3"))
-        assert "Exchange" in executed(df)
+def test_no_setting_of_the_users_changes(spark, enabled, tables, tmp_path):
+    """That groups are joined by less than all keys of the join is no one else's business."""
+    name = "spark.sql.requireAllClusterKeysForCoPartition"
+    two = "SELECT x.a FROM plain x JOIN plain y ON x.a = y.a AND x.id = y.id"
+    by_one = f"SELECT /*+ MERGE(p) */ p.a FROM ({two} DISTRIBUTE BY x.a) p JOIN plain q ON p.a = q.a AND p.a + 1 = q.e"
+    before, kept = executed(spark.sql(by_one)), spark.conf.getAll
+    assert spark.conf.get(name) == "true"
+    for value in ("true", "false"):
+        with settings(spark, **{name.replace(".", "__"): value}):
+            df = spark.sql("SELECT a, b, c FROM grouped WHERE e > 3")
+            assert rows_of(df) == rows_of(spark.sql("SELECT a, b, c FROM plain WHERE e > 3"))
+            assert "Exchange" not in executed(df)
+    rows_of(spark.sql("SELECT a, b, c FROM grouped WHERE e > 3"))
+    assert spark.conf.getAll == kept
+    assert executed(spark.sql(by_one)).count("Exchange hashpartitioning") == before.count("Exchange hashpartitioning")
 
 
 def test_each_group_skips_by_what_its_blocks_know(spark, enabled, tables):

@@ -6,9 +6,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
 import sidestep
-from tests.spark.tables import set_age, switched_off, write_file
+from tests.spark.tables import files_read, set_age, settings, switched_off, write_file
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -67,6 +68,23 @@ def test_a_table_rewritten_in_place_is_read_anew_by_a_derived_query(spark, enabl
     pq.write_table(pa.table({"x": [501, 502]}), tmp_path / "t" / "f0.parquet")
     set_age(tmp_path / "t" / "f0.parquet", 5)
     assert sorted(row.x for row in df.where("x > 100").collect()) == [101, 102, 501, 502]
+
+
+@pytest.mark.parametrize(("ids", "read"), [(False, ["f1"]), (True, ["f0", "f1"])])
+def test_field_ids_are_in_the_way_only_of_a_schema_that_has_them(spark, enabled, tmp_path, ids, read):
+    """Delta's connector switches the setting on for the whole session when it first writes."""
+    for number in range(2):
+        x = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})
+        schema = pa.schema([x, pa.field("y", pa.int64(), metadata={"PARQUET:field_id": "8"})])
+        write_file(tmp_path / f"f{number}.parquet", pa.table({"x": [100 * number], "y": [0]}, schema=schema))
+    sidestep.index(spark, str(tmp_path))
+    named = StructField("x", LongType(), metadata={"parquet.field.id": 8} if ids else {})
+    # Spark itself looks for the name in what files say of their values.
+    by_id = {"spark__sql__parquet__fieldId__read__enabled": "true", "spark__sql__parquet__filterPushdown": "false"}
+    with settings(spark, **by_id):
+        df = spark.read.schema(StructType([named])).parquet(str(tmp_path)).where("x < 50" if ids else "x >= 100")
+        assert [row.x for row in df.collect()] == ([0, 0] if ids else [100])
+        assert files_read(df) == [read]
 
 
 def _ids(spark, tmp_path, schema, condition, column):

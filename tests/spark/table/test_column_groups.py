@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import functions
 
 import sidestep
@@ -190,16 +191,50 @@ def test_blocks_know_filtered_columns_that_their_group_lacks(loaded):
     assert foreign > 20
 
 
-def test_readers_without_sidestep_are_told(spark, loaded):
-    _, path, _ = loaded
+@pytest.mark.parametrize(
+    "place", ["", "_sidestep/groups", "_sidestep/groups/_group=0"], ids=["table", "parts", "group"]
+)
+@pytest.mark.parametrize("merge", ["true", "false"])
+def test_readers_without_sidestep_are_told(spark, loaded, place, merge):
+    """No fragments of rows, whichever folder is read, and whatever is asked of it."""
+    folder = str(Path(loaded[1]) / place)
     with pytest.raises(Exception, match=MARKER):
-        spark.read.parquet(str(path)).collect()
+        spark.read.option("mergeSchema", merge).parquet(folder).collect()
+    with pytest.raises(Exception, match=MARKER):
+        spark.read.schema("day int").option("mergeSchema", merge).parquet(folder).where("day = 3").count()
+
+
+def test_other_readers_of_delta_find_no_table(loaded):
+    with pytest.raises(TableNotFoundError):
+        DeltaTable(str(loaded[1]))
+
+
+def test_a_query_without_sidestep_is_told(spark, loaded):
+    rows = sidestep.read(spark, loaded[1])
+    for query in (rows, rows.where("day = 3"), rows.groupBy().count()):
+        with pytest.raises(Exception, match=r"call sidestep\.enable"):
+            query.collect()
 
 
 @pytest.mark.parametrize(
     "job",
     [
         lambda spark, path: sidestep.index(spark, path),
+        lambda spark, path: sidestep.load(spark, path, by="day"),
+        lambda spark, path: sidestep.advise(spark, CONFLICT, path, name="sales"),
+    ],
+    ids=["index", "load", "advise"],
+)
+def test_what_does_not_work_on_column_groups_says_so(spark, loaded, job):
+    with pytest.raises(UnsupportedTable, match="is in column groups"):
+        job(spark, str(loaded[1]))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda spark, path: sidestep.index(spark, path),
+        lambda spark, path: sidestep.append(spark, path, spark.range(3)),
         lambda spark, path: sidestep.delete(spark, path, "day = 1"),
         lambda spark, path: sidestep.update(spark, path, {"day": "1"}, "day = 2"),
         lambda spark, path: sidestep.optimize(spark, path),
@@ -207,11 +242,9 @@ def test_readers_without_sidestep_are_told(spark, loaded):
         lambda spark, path: sidestep.load(spark, path, f"{path}-2", log=CONFLICT, name="sales"),
         lambda spark, path: sidestep.advise(spark, CONFLICT, path, name="sales"),
     ],
-    ids=["index", "delete", "update", "optimize", "status", "load", "advise"],
+    ids=["index", "append", "delete", "update", "optimize", "status", "load", "advise"],
 )
-def test_what_does_not_work_on_column_groups_says_so(spark, loaded, job):
-    with pytest.raises(UnsupportedTable, match="is in column groups"):
-        job(spark, str(loaded[1]))
+def test_no_job_takes_parts_for_a_table(spark, loaded, job):
     with pytest.raises(UnsupportedTable, match="parts of a table in column groups"):
         job(spark, str(inner(loaded[1])))
 

@@ -10,10 +10,10 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
+from sidestep.spark.change.rewrite import delete
 from sidestep.spark.table import state
 from sidestep.spark.table.append import append
 from sidestep.spark.table.optimize import optimize
-from sidestep.spark.table.rewrite import delete
 from sidestep.store import open_index, read_snapshot
 from sidestep.store.sidecars.layout import load_layout
 from tests.spark.living import FEATURES, MIN_SIZE, OTHERS, arrow, check, frame, made, new_table, paths, units

@@ -11,9 +11,9 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError
+from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.table.append import append
 from sidestep.spark.table.optimize import optimize
-from sidestep.spark.table.rewrite import delete, update
 from sidestep.store.upkeep.vacuum import vacuum
 from tests.spark.living import arrow, check, contents, frame, made, new_table, paths, units
 from tests.spark.tables import data_files

@@ -10,9 +10,9 @@ from deltalake import DeltaTable, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.relation import from_snapshot
-from sidestep.spark.table.rewrite import delete, update
 from sidestep.store import read_snapshot
 from tests.spark.living import arrow, blocks_of, check, made, new_table, paths, units
 from tests.spark.tables import settings

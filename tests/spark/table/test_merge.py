@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
-from sidestep.spark.table import changes
+from sidestep.spark.change import changes
 from sidestep.spark.table.state import commit_files
 from sidestep.store import read_snapshot
 from tests.faults.kills import in_long_runs
@@ -127,7 +127,7 @@ def test_bounds_and_many_values_narrow_as_well(spark, sorted_table, monkeypatch)
     on = "target.id BETWEEN source.low AND source.high"
     report = sidestep.merge(spark, sorted_table, batch, on).when_matched_delete().run()
     assert (report.rows_deleted, report.files_looked_at) == (21 + 16, 3), "from the least bound to the greatest"
-    monkeypatch.setattr("sidestep.spark.table.target.MOST_VALUES", 10)
+    monkeypatch.setattr("sidestep.spark.change.target.MOST_VALUES", 10)
     batch = frame(spark, [*made(100, 30), *made(800, 30)])
     report = sidestep.merge(spark, sorted_table, batch, KEYS).when_matched_delete().run()
     assert (report.rows_deleted, report.files_looked_at) == (60, 2)

@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 
 import sidestep
 from sidestep.errors import SidestepError
+from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.spark.table.rewrite import delete, update
 from sidestep.store import read_snapshot
 from tests.spark.living import ARROW, arrow, contents, frame, made
 

@@ -15,12 +15,12 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 
 import sidestep
 from sidestep.errors import SidestepError
+from sidestep.spark.change import replace
+from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.organize.write import write_on_spark
-from sidestep.spark.table import replace
 from sidestep.spark.table.append import append
 from sidestep.spark.table.load import load
 from sidestep.spark.table.optimize import optimize
-from sidestep.spark.table.rewrite import delete, update
 from sidestep.store import locate, read_snapshot
 from sidestep.store.commit.log_entry import has_version
 from tests.spark.garbage import copy_with_garbage

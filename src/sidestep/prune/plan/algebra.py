@@ -120,6 +120,8 @@ class Project:
 
     child: Operator
     random: bool = False
+    name: str = "Project"
+    """Which of these it is, by Spark's name."""
 
 
 Compared = Column | Cast | Computed

@@ -144,7 +144,7 @@ class _Reader:
         if name in PASSING:
             if "columns" in node:
                 self.scope = self._renamed_columns(node["columns"])
-            return Project(below[0], random)
+            return Project(below[0], random, name)
         if name == "Join":
             return self._join(node, below[0], below[1], scopes[0], random)
         if name == "Aggregate":

@@ -35,6 +35,12 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   an input (0 or 1) of the join of that number, compared in these parts of its condition; or, where the join is -1, by
   the subqueries of these numbers. ``pays`` is 1 if the input may be run once more for its keys, ``grid`` is empty or
   ``low:high:bits``, ``by`` is for people, and the question is Python's own.
+- *denormalized*, Python → Java: a line of the answers: ``denormalized TAB table TAB operator TAB note TAB columns never
+  NULL TAB (scan TAB keys TAB columns) TAB …``: a part of the plan that a table put by ``rule.putRelation(table, plan)``
+  stands for. Operators and scans are numbered in the order in which they are written; ``keys`` are those of
+  ``rule.putTable(keys, root, paths, numbers, reading)``, which a scan's files must be, all of them and no others, read
+  by the settings that ``inspector.reading(session)`` has given; columns are joined by NUL, each of a scan's followed by
+  that of the table. Where there is such a line there is no other, and the plan that comes of it is asked about anew.
 - *choose*, Java → Python: ``Planner.apply("choose\\ntoken\\nquestion\\nvalues")`` when the query runs, in pieces like a
   plan. The values are JSON, one of each source: a literal; ``["values", literal, …]``; ``["ranges", type, ends]``,
   whole numbers as 8-byte integers, little-endian, as base64; ``["summary", [least, greatest], …, [cell, …]]``. The
@@ -211,6 +217,28 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
             lines.append(f"bound\t{answer.key}\t{answer.bound}")
         lines += [_pack_selector(answer.key, each) for each in answer.selectors]
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class DenormalizedScan:
+    """A scan of a part of a plan that a denormalized table stands for."""
+
+    place: int
+    keys: str
+    """The id of the files that it must read."""
+    columns: Mapping[str, str]
+    """What holds each of its columns."""
+
+
+def pack_denormalized(
+    table: str, place: int, note: str, never_null: Iterable[str], scans: Iterable[DenormalizedScan]
+) -> str:
+    """A part of a plan that a denormalized table stands for; empty if a name cannot go over the wire."""
+    parts = ["denormalized", table, str(place), " ".join(note.split()), "\0".join(sorted(never_null))]
+    for scan in scans:
+        parts += [str(scan.place), scan.keys, "\0".join(name for pair in scan.columns.items() for name in pair)]
+    line = "\t".join(parts)
+    return line if line.count("\t") == len(parts) - 1 and "\n" not in line else ""
 
 
 def _pack_selector(key: str, answer: SelectorAnswer) -> str:

@@ -19,7 +19,7 @@ from sidestep.spark.log.event_log import is_event_log, read_event_log
 from sidestep.spark.log.fp_growth import FrequentSets
 from sidestep.spark.log.recording import is_recording, read_recording
 from sidestep.spark.log.statements import Table, analyze_statements
-from sidestep.spark.log.uses import given_names
+from sidestep.spark.log.uses import Interpret, given_names, query_uses
 from sidestep.spark.progress import Progress, Watch
 from sidestep.workload import (
     Analysis,
@@ -38,8 +38,8 @@ from sidestep.workload import (
 from sidestep.workload import analyze as analyze_workload
 from sidestep.workload.analysis.views import render_analysis, save_page
 
-LogSource = str | os.PathLike[str] | Sequence[str]
-"""A log: a file or a folder of any kind, or a list of statements."""
+LogSource = str | os.PathLike[str] | Sequence[str] | Workload
+"""A log: a file or a folder of any kind, a list of statements, or what one was read as."""
 MOST_FAILURES = 1_000
 
 
@@ -153,17 +153,23 @@ def read_workload(
     log: LogSource,
     tables: Mapping[str, Table],
     dialect: str | None = None,
+    interpret: Interpret = query_uses,
 ) -> Workload:
-    """The queries of a log of any kind, in the order of time where each has one."""
+    """The queries of a log of any kind, in the order of time where each has one.
+
+    ``interpret`` says what a plan asks for; event logs have no plans that it could read.
+    """
+    if isinstance(log, Workload):
+        return log
     if not isinstance(log, str | os.PathLike):
-        return analyze_statements(spark, [Statement(sql) for sql in log], tables, dialect)
+        return analyze_statements(spark, [Statement(sql) for sql in log], tables, dialect, interpret)
     path = Path(log)
     statements: list[Statement] = []
     queries: list[LoggedQuery] = []
     failures: list[Failure] = []
     for kind, part in _parts(path):
         if kind == "recording":
-            recorded = read_recording(part, tables)
+            recorded = read_recording(part, tables, interpret)
             queries += recorded.queries
             failures += recorded.failures
         elif kind == "event log":
@@ -178,7 +184,7 @@ def read_workload(
             if (rest := written.bad_count - len(written.bad)) > 0:
                 failures.append(Failure(Statement("", count=rest, source=str(part)), "further entries of no use"))
     if statements:
-        understood = analyze_statements(spark, statements, tables, dialect)
+        understood = analyze_statements(spark, statements, tables, dialect, interpret)
         queries += understood.queries
         failures += understood.failures
     if all(query.time is not None for query in queries):

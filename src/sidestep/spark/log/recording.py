@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from sidestep.errors import NewerFormat, SidestepError, check_format
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_document
-from sidestep.spark.log.uses import given_names, query_uses, table_name
+from sidestep.spark.log.uses import Interpret, given_names, query_uses, table_name
 from sidestep.workload.query import Failure, LoggedQuery, Statement, Workload
 
 MARK = b'{"recording":'
@@ -106,7 +106,9 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_recording(path: str | os.PathLike[str], tables: Mapping[str, object] | None = None) -> Workload:
+def read_recording(
+    path: str | os.PathLike[str], tables: Mapping[str, object] | None = None, interpret: Interpret = query_uses
+) -> Workload:
     """The queries of a recording.
 
     Tables are called as ``tables`` calls their paths, else as the catalog or their folder does. Lines that cannot be
@@ -117,7 +119,7 @@ def read_recording(path: str | os.PathLike[str], tables: Mapping[str, object] | 
     failures: list[Failure] = []
     for source, line in _lines(Path(path)):
         try:
-            queries.append(_query(json.loads(line), names))
+            queries.append(_query(json.loads(line), names, interpret))
         except NewerFormat as problem:
             failures.append(Failure(Statement(line[:200], source=source), str(problem)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SidestepError) as problem:
@@ -134,9 +136,9 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 yield f"{path}:{number}", line
 
 
-def _query(line: dict[str, Any], names: Mapping[str, str]) -> LoggedQuery:
+def _query(line: dict[str, Any], names: Mapping[str, str], interpret: Interpret) -> LoggedQuery:
     check_format(line["recording"], FORMAT, "The line")
-    uses, joins = query_uses(read_document(line["plan"]), lambda scan: table_name(scan, names))
+    uses, joins = interpret(read_document(line["plan"]), lambda scan: table_name(scan, names))
     return LoggedQuery(
         uses,
         joins,

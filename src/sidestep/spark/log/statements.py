@@ -18,7 +18,7 @@ from sidestep.errors import SidestepError
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import Refusal, pack_statements, unpack_meaning
-from sidestep.spark.log.uses import query_uses, table_name
+from sidestep.spark.log.uses import Interpret, Meaning, query_uses, table_name
 from sidestep.spark.relation import read, resolve
 from sidestep.workload.query import Failure, JoinUse, LoggedQuery, Statement, TableUse, Workload
 
@@ -27,7 +27,6 @@ BATCH = 2_000
 PIECE = 400_000
 """How much of the answers comes over at once: each piece waits a moment for its acknowledgement, so they are few."""
 ROOT = "/sidestep/log/"
-Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
 Table = str | os.PathLike[str] | StructType
 
 
@@ -39,20 +38,24 @@ class NotUnderstood:
 
 
 def analyze_statements(
-    spark: SparkSession, statements: Iterable[Statement], tables: Mapping[str, Table], dialect: str | None = None
+    spark: SparkSession,
+    statements: Iterable[Statement],
+    tables: Mapping[str, Table],
+    dialect: str | None = None,
+    interpret: Interpret = query_uses,
 ) -> Workload:
     """What each statement asks of the tables it names; nothing is run and no data is read.
 
     ``tables`` maps the names in the log to paths of Parquet or Delta tables, or to schemas; a table of the session's
     catalog need not be named. A statement means what it would mean in this session: its settings and functions count,
     its temporary views do not. INSERT … SELECT and CREATE TABLE … AS SELECT count by their query. What cannot be
-    understood is among the workload's failures with the reason.
+    understood is among the workload's failures with the reason. ``interpret`` says what a plan asks for.
     """
     listed = tuple(statements)
     texts = list(dict.fromkeys(statement.sql for statement in listed))
     translations = {sql: translate(sql, dialect) for sql in texts} if dialect else {sql: sql for sql in texts}
     spark_texts = [sql for sql in dict.fromkeys(translations.values()) if isinstance(sql, str)]
-    meanings = dict(zip(spark_texts, _meanings(spark, spark_texts, tables), strict=True))
+    meanings = dict(zip(spark_texts, _meanings(spark, spark_texts, tables, interpret), strict=True))
     queries: list[LoggedQuery] = []
     failures: list[Failure] = []
     for statement in listed:
@@ -78,7 +81,7 @@ def _query(statement: Statement, uses: tuple[TableUse, ...], joins: tuple[JoinUs
 
 
 def _meanings(
-    spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Table]
+    spark: SparkSession, texts: Sequence[str], tables: Mapping[str, Table], interpret: Interpret
 ) -> Iterator[Meaning | NotUnderstood]:
     """For each text what it asks for, or why that is not known."""
     schemas = {name: table_schema(spark, name, table) for name, table in tables.items()}
@@ -100,17 +103,19 @@ def _meanings(
                 submitted += BATCH
             lines = str(analyzer.take(PIECE)).splitlines()
             taken += len(lines)
-            yield from (_meaning(line, names, shared) for line in lines)
+            yield from (_meaning(line, names, shared, interpret) for line in lines)
     finally:
         analyzer.close()
 
 
-def _meaning(line: str, names: Mapping[str, str], shared: dict[Any, Any]) -> Meaning | NotUnderstood:
+def _meaning(
+    line: str, names: Mapping[str, str], shared: dict[Any, Any], interpret: Interpret
+) -> Meaning | NotUnderstood:
     plan = unpack_meaning(line)
     if isinstance(plan, Refusal):
         return NotUnderstood(failure_reason(plan.condition, plan.about, plan.message))
     try:
-        uses, joins = query_uses(read_plan(plan), lambda scan: table_name(scan, names))
+        uses, joins = interpret(read_plan(plan), lambda scan: table_name(scan, names))
     except Exception as problem:
         return NotUnderstood(f"its plan could not be read: {problem}")
     # A log repeats itself: equal uses are one object, so that ten thousand queries of one kind need little memory.

@@ -15,6 +15,12 @@ RUN_TIME_FILTERS = ("dynamicpruning", "might_contain(")
 DEFAULT_SCHEMA = "spark_catalog.default."
 
 
+Meaning = tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]
+"""What a query asks of tables, and how it joins them."""
+Interpret = Callable[[Query, Callable[[Scan], str]], Meaning]
+"""What a query means, given what its tables are called."""
+
+
 def query_uses(query: Query, named: Callable[[Scan], str]) -> tuple[tuple[TableUse, ...], tuple[JoinUse, ...]]:
     """The occurrences of tables in a query, in plan order, and the equalities that join them.
 
@@ -82,7 +88,7 @@ def _use(places: list[ScanFilter], named: Callable[[Scan], str], joined: set[str
     predicates = frozenset.intersection(*(frozenset(place.conjuncts) for place in places))
     return TableUse(
         named(scan),
-        frozenset(p for p in predicates if not _is_presence(p, present) and not _is_for_run_time(p)),
+        frozenset(p for p in predicates if not _is_presence(p, present) and not is_for_run_time(p)),
         frozenset(column.name for _, column in scan.columns),
     )
 
@@ -95,7 +101,8 @@ def _is_presence(predicate: Predicate, names: set[str]) -> bool:
     return isinstance(operand, Column) and operand.name in names
 
 
-def _is_for_run_time(predicate: Predicate) -> bool:
+def is_for_run_time(predicate: Predicate) -> bool:
+    """Whether Spark has added it by itself, to read less when the query runs."""
     return isinstance(predicate, Opaque) and predicate.text.startswith(RUN_TIME_FILTERS)
 
 

@@ -101,6 +101,8 @@ def check_order(rows: DataFrame, spec: LayoutSpec) -> None:
             )
 
 
+UNHASHED = frozenset({"map", "variant"})
+"""Types that Spark has no hash of."""
 PATH, INDEX, OFFSET, EACH = (f"{RESERVED}{name}" for name in ("path", "index", "offset", "each"))
 
 
@@ -115,7 +117,8 @@ def with_slices(rows: DataFrame, unit: str, unit_rows: int, partition_columns: S
     except AnalysisException:
         # Rows that do not come from files have no order: they are dealt out by what they hold.
         total = rows.count()
-        dealt = f.pmod(f.xxhash64(*rows.columns), f.lit(slice_count(total, unit_rows))).cast("bigint")
+        hashed = [name_text(field.name) for field in rows.schema.fields if field.dataType.typeName() not in UNHASHED]
+        dealt = f.pmod(f.xxhash64(*hashed), f.lit(slice_count(total, unit_rows))).cast("bigint")
         return rows.withColumn(unit, dealt), total
     named = [f.col(name_text(name)) for name in partition_columns]
     files = placed.groupBy(*named, PATH).agg(f.count(f.lit(1)).alias("rows")).orderBy(*named, PATH).toArrow()

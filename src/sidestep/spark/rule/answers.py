@@ -30,6 +30,8 @@ class KnownAnswer:
     """For the folders of each scan, the ids of the indexes that were found."""
     coverage: tuple[tuple[str, str], ...]
     """What was asked of tables, and what was said."""
+    roots: tuple[str, ...] = ()
+    """The folders that the query reads: of one that has been denormalized since, there is more to say."""
 
 
 class Answers:

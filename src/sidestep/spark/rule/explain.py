@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
+from sidestep.prune.analysis import StageReport
 from sidestep.prune.dips.induced import Induced
 from sidestep.prune.explain.drawing import labels
 from sidestep.prune.explain.explanation import Amounts, Explanation, GroupReport, Reason, ScanReport, put_together
@@ -23,7 +25,7 @@ from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
-from sidestep.spark.rule.settings import session_settings
+from sidestep.spark.rule.settings import DENORMALIZED_STAGE, session_settings
 from sidestep.store import index_folder, locate
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_table
 from sidestep.synopsis import Mask, explain_skips
@@ -52,8 +54,10 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     planned = plan_query(state, execution.optimizedPlan(), parsed)
     reports = tuple(_reports(inspector, state, parsed, scans, planned))
     decision = planned.decision
+    rewriting, about = _denormalized(state, execution.optimizedPlan(), planned)
+    notes += about
     notes += [] if state.refresher is None else map(str, state.refresher.notes)
-    return Explanation(reports, tuple(notes), state.last_problem, decision.induced, decision.stages)
+    return Explanation(reports, tuple(notes), state.last_problem, decision.induced, (rewriting, *decision.stages))
 
 
 def plan_query(state: Enabled, plan: Any, query: Query) -> PlannedQuery:
@@ -61,6 +65,18 @@ def plan_query(state: Enabled, plan: Any, query: Query) -> PlannedQuery:
     settings = session_settings(str(state.rule.settings(plan)), state.planner.settings)
     ask_complete = partial(state.rule.completeIn, plan)
     return state.planner.decide(query, ask_complete, replace(settings, in_full=True))
+
+
+def _denormalized(state: Enabled, plan: Any, planned: PlannedQuery) -> tuple[StageReport, list[str]]:
+    """What denormalized tables are read in place of joins, and why others are not."""
+    settings = session_settings(str(state.rule.settings(plan)), state.planner.settings)
+    if DENORMALIZED_STAGE in settings.off:
+        return StageReport(DENORMALIZED_STAGE, off=True), []
+    began = perf_counter()
+    notes = str(state.rule.denormalized(plan)).splitlines()
+    query = read_plan(str(state.rule.describeUsed(plan)))
+    rewrites = state.planner.rewrites(query, planned, partial(state.rule.completeIn, plan), settings)
+    return StageReport(DENORMALIZED_STAGE, perf_counter() - began), [*notes, *dict.fromkeys(rewrites.notes)]
 
 
 def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:

@@ -163,7 +163,7 @@ class Indexes:
             self._rule.dropKeys(before.id)
         if view is None or len(view.files) == 0:
             return None
-        opened = OpenIndex(f"{next(_numbers)}", _path_of(root), view, SmallTable(location, view))
+        opened = OpenIndex(f"{next(_numbers)}", path_of(root), view, SmallTable(location, view))
         self._send(opened)
         return opened
 
@@ -192,12 +192,12 @@ def _upwards(root: str) -> Iterator[str]:
     current = root.rstrip("/")
     for _ in range(LEVELS_UP):
         current, slash, _ = current.rpartition("/")
-        if not slash or not _PATH.fullmatch(current + "/") or _path_of(current + "/") == "/":
+        if not slash or not _PATH.fullmatch(current + "/") or path_of(current + "/") == "/":
             return
         yield current
 
 
-def _path_of(root: str) -> str:
+def path_of(root: str) -> str:
     """The path of a Hadoop path string, without scheme and authority."""
     match = _PATH.fullmatch(root)
     return match[1] if match else root

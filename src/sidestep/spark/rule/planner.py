@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from sidestep.prune import Query, Scan
 from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, RowGroups, block_filter, row_groups, worthwhile_bound
 from sidestep.prune.decide import decide
-from sidestep.prune.plan.algebra import is_parameter
+from sidestep.prune.plan.algebra import is_parameter, walk
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import (
     ChoiceRequest,
@@ -31,7 +32,7 @@ from sidestep.spark.jvm.wire import (
 from sidestep.spark.rule.answers import Answers, KnownAnswer
 from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
-from sidestep.spark.rule.settings import session_settings
+from sidestep.spark.rule.settings import DENORMALIZED_STAGE, session_settings
 from sidestep.store.sidecars.column_groups import GROUP, inner_path
 from sidestep.synopsis import Catalog, Mask
 
@@ -121,7 +122,7 @@ class IndexedTables:
         catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
         if scan.groups is None:
             return tuple(catalog for _, catalog in catalogs)
-        return tuple(replace(catalog, parts=_blocks_of_groups(each)) for each, catalog in catalogs)
+        return tuple(replace(catalog, parts=_blocks_of_groups(each, scan.groups)) for each, catalog in catalogs)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
@@ -140,10 +141,10 @@ class IndexedTables:
         self._said.append((question, reply))
         return unpack_coverage(indexes, reply)
 
-    def known_answer(self, reply: str) -> KnownAnswer:
-        """A reply that was worked out by these tables, with what it rests on."""
+    def known_answer(self, reply: str, query: Query) -> KnownAnswer:
+        """A reply to a query that was worked out by these tables, with what it rests on."""
         found = {roots: tuple(index.id for index in indexes) for roots, indexes in self._of_roots.items()}
-        return KnownAnswer(reply, found, tuple(self._said))
+        return KnownAnswer(reply, found, tuple(self._said), roots_of(query))
 
     def still_hold(self, answer: KnownAnswer) -> bool:
         """Whether the tables are as they were when it was worked out, as far as it rests on them."""
@@ -185,6 +186,39 @@ class PlannedQuery:
         )
 
 
+@dataclass
+class Rewrites:
+    """What denormalized tables do for a query."""
+
+    lines: list[str] = field(default_factory=list)
+    """The answers to the JVM, one for each part that is replaced."""
+    notes: list[str] = field(default_factory=list)
+    """For people: why other parts are not."""
+
+
+class Rewriter(Protocol):
+    """What puts denormalized tables in the place of joins."""
+
+    def exist_for(self, roots: Collection[str]) -> bool:
+        """Whether there is a denormalized table of any of these."""
+
+    def rewrites(
+        self,
+        query: Query,
+        planned: PlannedQuery,
+        ask_complete: AskComplete | None,
+        plan: Callable[[Query], PlannedQuery],
+        least_gain: float,
+    ) -> Rewrites:
+        """Which parts of a query denormalized tables are to stand for.
+
+        ``plan`` plans it with them, and ``least_gain`` is how many times more must be read without.
+        """
+
+    def close(self) -> None:
+        """Let go of all tables."""
+
+
 class Planner:
     """The Python end of the rule. ``apply`` is called by the JVM, from whichever thread plans a query."""
 
@@ -193,6 +227,7 @@ class Planner:
         self.settings = settings or Settings()
         self.complete: Callable[[str, str], str] = _knows_nothing
         """Asks the JVM which scans of the plan of that number are covered whole."""
+        self.rewriter: Rewriter | None = None
         self.last_problem = ""
         self._requests = Requests()
         self._answers = Answers()
@@ -204,7 +239,10 @@ class Planner:
         Java nor Python can tell that no one needs the two any more.
         """
         indexes, self.indexes, self.complete = self.indexes, None, _knows_nothing
+        rewriter, self.rewriter = self.rewriter, None
         self.forget()
+        if rewriter is not None:
+            rewriter.close()
         if indexes is not None:
             indexes.close()
 
@@ -223,18 +261,38 @@ class Planner:
             settings = session_settings(request.settings, self.settings)
             key, ask_complete = (request.text, settings), partial(self.complete, request.number)
             known = self._answers.get(key)
-            if known is not None and IndexedTables(self.indexes, ask_complete).still_hold(known):
+            rewriter = None if DENORMALIZED_STAGE in settings.off else self.rewriter
+            if (
+                known is not None
+                and not (rewriter is not None and rewriter.exist_for(known.roots))
+                and IndexedTables(self.indexes, ask_complete).still_hold(known)
+            ):
                 return known.reply
-            planned = self.decide(read_plan(request.text), ask_complete, settings)
+            query = read_plan(request.text)
+            planned = self.decide(query, ask_complete, settings)
+            rewrites = self.rewrites(query, planned, ask_complete, settings)
+            if rewrites.lines:
+                return "\n".join(rewrites.lines)
             reply = pack_answers(_answers(planned), planned.witnesses)
             # Where time ran out, another try may find more.
             if not any(stage.stopped for stage in planned.decision.stages):
-                self._answers.put(key, planned.tables.known_answer(reply))
+                self._answers.put(key, planned.tables.known_answer(reply, query))
             return reply
         except Exception as problem:
             self.last_problem = f"{type(problem).__name__}: {problem}"
             log.warning("sidestep left a query as it was: %s", self.last_problem, exc_info=True)
             return ""
+
+    def rewrites(
+        self, query: Query, planned: PlannedQuery, ask_complete: AskComplete | None, settings: Settings
+    ) -> Rewrites:
+        """Which parts of a query denormalized tables are to stand for, if that is not switched off."""
+        rewriter = self.rewriter
+        if DENORMALIZED_STAGE in settings.off or rewriter is None or not rewriter.exist_for(roots_of(query)):
+            return Rewrites()
+        # What cannot be asked of the JVM, for the query is not its, is not known.
+        gain = settings.denormalized.least_gain
+        return rewriter.rewrites(query, planned, ask_complete, lambda other: self.decide(other, None, settings), gain)
 
     def decide(
         self, query: Query, ask_complete: AskComplete | None = None, settings: Settings | None = None
@@ -245,6 +303,12 @@ class Planner:
 
     class Java:
         implements = ("java.util.function.Function",)
+
+
+def roots_of(query: Query) -> tuple[str, ...]:
+    """The folders that a query reads, of scans that read one each."""
+    scans = (each for plan in query.plans for each in walk(plan) if isinstance(each, Scan))
+    return tuple(dict.fromkeys(scan.roots[0] for scan in scans if len(scan.roots) == 1))
 
 
 def _knows_nothing(number: str, scans: str) -> str:
@@ -291,14 +355,16 @@ def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision
                 yield SelectorAnswer(index.id, selector, question(selector, index, columns))
 
 
-def _blocks_of_groups(index: OpenIndex) -> tuple[Mask, ...]:
-    """The blocks of each column group; none where it cannot be told which group a file is of."""
+def _blocks_of_groups(index: OpenIndex, groups: Sequence[int]) -> tuple[Mask, ...]:
+    """The blocks of each of some column groups; none where it cannot be told which group a file is of.
+
+    Of groups that a query does not read it is not known whether they are still part of the table, and have its rows.
+    """
     values = index.index.file_values(GROUP)
     if values is None:
         return ()
-    _, group_of_file = np.unique(values.to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
-    group_of_block = group_of_file[index.index.map.file_of_block]
-    return tuple(group_of_block == group for group in range(int(group_of_file.max(initial=-1)) + 1))
+    group_of_file = values.to_numpy(zero_copy_only=False).astype(str)
+    return tuple((group_of_file == str(group))[index.index.map.file_of_block] for group in groups)
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

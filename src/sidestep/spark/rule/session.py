@@ -14,6 +14,7 @@ from sidestep.prune.analysis import Settings
 from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.log.recording import Recorder
+from sidestep.spark.rule.denormalized import JoinRewriter
 from sidestep.spark.rule.indexes import Indexes
 from sidestep.spark.rule.planner import Planner
 from sidestep.spark.rule.refresh import Refresher
@@ -46,6 +47,7 @@ class Enabled:
         self.refresher = Refresher(index_dir) if refresh == "auto" else None
         """Indexes new files of tables that queries meet, if that is wished for."""
         self.planner.indexes = Indexes(self.rule, index_dir, self.refresher)
+        self.planner.rewriter = JoinRewriter(spark, self.rule, index_dir)
         self.recorder = Recorder(spark, record).start() if record is not None else None
         self.inspector.install(spark._jsparkSession, self.rule, True)
 
@@ -109,8 +111,9 @@ def enable(
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
     ``.maxRanges``, ``.smallRows`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves
-    out one of the stages ``static``, ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer``
-    skips a file only if its footer is the one that was indexed, where size and modification time are not enough.
+    out one of the stages ``denormalized``, ``static``, ``induced``, ``selectors`` and ``reuse``, and
+    ``spark.sidestep.fileKeys=footer`` skips a file only if its footer is the one that was indexed, where size and
+    modification time are not enough.
     """
     check_session(spark)
     if refresh not in ("auto", "off"):

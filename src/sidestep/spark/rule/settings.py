@@ -46,7 +46,9 @@ from sidestep.prune.decide import STAGES
 log = logging.getLogger("sidestep")
 
 PREFIX = "spark.sidestep."
-STAGE_NAMES = tuple(stage.name for stage in STAGES)
+DENORMALIZED_STAGE = "denormalized"
+"""The stage that comes before all others: joins are replaced by denormalized tables, which then are pruned."""
+STAGE_NAMES = (DENORMALIZED_STAGE, *(stage.name for stage in STAGES))
 INDUCED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "induced.kappa": ("kappa", int),
     "induced.maxRanges": ("max_ranges", int),
@@ -60,6 +62,8 @@ SELECTORS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "selectors.leastGain": ("least_gain", float),
 }
 """The same for what is chosen when a query runs."""
+REWRITING: Mapping[str, tuple[str, Callable[[str], Any]]] = {"denormalized.leastGain": ("least_gain", float)}
+"""The same for tables that are read in place of joins."""
 SWITCHES = ("induced", "selectors")
 """Stages that have a setting of their own name."""
 
@@ -111,7 +115,10 @@ def _with_setting(settings: Settings, name: str, value: str) -> Settings:
     if name in SELECTORS:
         field, read = SELECTORS[name]
         return replace(settings, selectors=replace(settings.selectors, **{field: read(value)}))
-    for options, known in (("induced.", INDUCED), ("selectors.", SELECTORS)):
+    if name in REWRITING:
+        field, read = REWRITING[name]
+        return replace(settings, denormalized=replace(settings.denormalized, **{field: read(value)}))
+    for options, known in (("induced.", INDUCED), ("selectors.", SELECTORS), ("denormalized.", REWRITING)):
         if name.startswith(options):
             raise SidestepError(f"there is no such setting; there are {', '.join(PREFIX + each for each in known)}.")
     if name == "fileKeys" and value.lower() not in FILE_KEYS:

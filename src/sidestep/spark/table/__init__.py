@@ -1,1 +1,1 @@
-"""Jobs that write: index, load, append, delete, update, merge, optimize; and the state that each begins with."""
+"""Jobs that write: index, load, append, optimize; and the state that each begins with."""

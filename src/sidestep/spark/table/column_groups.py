@@ -12,10 +12,12 @@ Rows that come later are laid out like the others, in units of their own.
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from pyarrow.fs import FileType
 from pyspark.sql import DataFrame, SparkSession
@@ -41,11 +43,13 @@ from sidestep.spark.table.state import (
     commit_version,
     committed,
     delete_files,
+    open_table,
     stored_features,
 )
-from sidestep.store import Location, Snapshot, append_blocks, read_snapshot
+from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, read_snapshot
 from sidestep.store.block_column import BLOCK, block_name, with_block_column
 from sidestep.store.commit.log_entry import begin_log, has_version
+from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.index_file import FOLDER
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import list_names, open_file, write_addressed
@@ -56,6 +60,7 @@ from sidestep.store.sidecars.column_groups import (
     GROUP,
     MARKER,
     ROW_ID,
+    STAGED,
     UNIT,
     ColumnGroups,
     inner_table,
@@ -63,6 +68,7 @@ from sidestep.store.sidecars.column_groups import (
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
 from sidestep.store.sidecars.layout import LayoutSpec, save_features
 from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.compact import compact
 from sidestep.store.upkeep.group_ids import ids_of
 from sidestep.synopsis.build import BuildPlan
@@ -75,9 +81,9 @@ its rows can be put together by sidestep alone:
 
     import sidestep
     sidestep.enable(spark)
-    sidestep.read(spark, "path of this folder")
+    sidestep.read(spark, "path of the folder that has _sidestep in it")
 
-Nothing in this folder is to be moved or deleted, this file included.
+Nothing in these folders is to be moved or deleted, this file included.
 """
 
 
@@ -131,11 +137,11 @@ def default_unit_rows(spec: LayoutSpec, rows: int, cores: int) -> int:
     return max(1, min(spec.unit_rows, max(FEWEST_BLOCKS * spec.min_size, -(-rows // cores))))
 
 
-def plan_groups(spark: SparkSession, source: Source, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
+def plan_groups(spark: SparkSession, schema: StructType, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
     """How each group is to be written, with the features that can be used here."""
     plans = []
     for group in chosen.groups:
-        checked = check_features(spark, group.layout.features, source.schema)
+        checked = check_features(spark, group.layout.features, schema)
         made = spec_of(ChosenLayout(replace(group.layout, by=UNIT), (), 0, ""), checked, spec)
         plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}"))
     return plans
@@ -143,21 +149,49 @@ def plan_groups(spark: SparkSession, source: Source, chosen: ChosenGroups, spec:
 
 @dataclass(frozen=True)
 class GroupsTarget:
-    """A table in column groups that rows come to."""
+    """A table in column groups that rows come to, or are changed in."""
 
+    root: Location
+    """The folder that users know."""
     snapshot: Snapshot
     """The inner table; without a version if it is about to be created."""
+    index: TableIndex
+    """That of the inner table."""
     schema: StructType
     """The columns as users see them."""
-    plans: tuple[GroupPlan, ...]
+    plans: Mapping[int, GroupPlan]
+    """The groups that rows come to, by their numbers."""
+    groups: ColumnGroups
+    """All groups that there are or have been."""
+    layouts: tuple[LayoutSpec, ...]
+    """How these are laid out."""
     filtered: tuple[str, ...]
     making: BuildPlan
     unit_rows: int
-    buckets: int
     units: tuple[int, ...] = ()
     """Those that the table has."""
     next_id: int = 0
     """The first row id that no row has."""
+
+    @property
+    def table(self) -> GroupedTable:
+        """The table as it is read."""
+        return GroupedTable(self.root, self.groups, self.snapshot, tuple(self.plans))
+
+    def files_of(self, group: int) -> tuple[DataFile, ...]:
+        """The files of one group."""
+        return tuple(file for file in self.snapshot.files if dict(file.partition).get(GROUP) == str(group))
+
+
+@dataclass(frozen=True)
+class GroupsState(TableState):
+    """A table in column groups that is about to be changed: as the files of its first group are written to it."""
+
+    groups: GroupsTarget = field(kw_only=True)
+
+    @property
+    def table(self) -> Location:
+        return self.groups.root
 
 
 def new_groups(
@@ -171,39 +205,166 @@ def new_groups(
     unit_rows: int,
 ) -> GroupsTarget:
     """A table in column groups that is about to be created."""
-    snapshot = Snapshot(inner_table(target), "delta", None, (), (GROUP,), inner_schema(source.schema))
+    inner = inner_table(target)
+    snapshot = Snapshot(inner, "delta", None, (), (GROUP,), inner_schema(source.schema))
     buckets = min(MOST_BUCKETS, max(_units(files, unit_rows), spark.sparkContext.defaultParallelism))
-    return GroupsTarget(snapshot, source.schema, tuple(plans), tuple(filtered), making, unit_rows, buckets)
+    groups = ColumnGroups(source.schema.json(), tuple(plan.columns for plan in plans), buckets)
+    return GroupsTarget(
+        target,
+        snapshot,
+        open_index(inner),
+        source.schema,
+        dict(enumerate(plans)),
+        groups,
+        tuple(plan.spec for plan in plans),
+        tuple(filtered),
+        making,
+        unit_rows,
+    )
 
 
 def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
     """The newest version of a table in column groups, with all that is needed to add rows to it."""
-    inner = inner_table(root)
-    snapshot, index = read_delta(inner), open_index(inner)
-    groups, stored = COLUMN_GROUPS.load(index.folder), GROUP_LAYOUTS.load(index.folder)
-    if groups is None or stored is None or len(groups.groups) != len(stored.layouts):
-        raise SidestepError(f"{inner.uri} is damaged: nothing there says which columns lie in which group, and how.")
+    table = read_groups(root)
+    if table is None:
+        raise SidestepError(f"{root.uri} is no longer in column groups: it was put into another layout. Try again.")
+    inner = table.snapshot.root
+    index = open_index(inner)
+    groups, stored = table.groups, GROUP_LAYOUTS.load(index.folder)
+    if stored is None or len(groups.groups) != len(stored.layouts):
+        raise SidestepError(f"{inner.uri} is damaged: nothing there says how its column groups are laid out.")
     schema = StructType.fromJson(json.loads(groups.schema))
-    plans = []
-    for columns, spec in zip(groups.groups, stored.layouts, strict=True):
+    plans = {}
+    for number in table.live:
+        spec = stored.layouts[number]
         features = stored_features(index.folder, spec.features)
         checked = no_features(root.name) if features is None else check_features(spark, features, schema)
-        plans.append(GroupPlan(columns, checked, spec, ""))
-    ids = ids_of(inner, snapshot.files)
+        plans[number] = GroupPlan(groups.groups[number], checked, spec, "")
+    ids = ids_of(inner, table.snapshot.files)
     return GroupsTarget(
-        snapshot,
+        root,
+        table.snapshot,
+        index,
         schema,
-        tuple(plans),
+        plans,
+        groups,
+        stored.layouts,
         tuple(name for name in stored.filtered if name in schema.names),
         added_synopses(index, data_columns(schema, ()), None),
-        stored.layouts[0].unit_rows,
-        groups.buckets,
+        stored.layouts[table.live[0]].unit_rows,
         ids.units,
         ids.greatest + 1,
     )
 
 
+def open_any(spark: SparkSession, root: Location, index_dir: str | os.PathLike[str] | None = None) -> TableState:
+    """The newest version of a table, to change rows of it: of one in column groups a :class:`GroupsState`."""
+    if not has_groups(root):
+        return open_table(spark, root, index_dir)
+    refuse_index_dir(root, index_dir)
+    return changed_state(spark, open_groups(spark, root))
+
+
+def changed_state(spark: SparkSession, target: GroupsTarget) -> GroupsState:
+    """A table in column groups as others know a table that is about to be changed."""
+    first = group_state(spark, target, next(iter(target.plans)))
+    return GroupsState(
+        first.snapshot, first.index, first.schema, first.spec, first.checked, first.target, groups=target
+    )
+
+
+def refuse_index_dir(root: Location, index_dir: str | os.PathLike[str] | None) -> None:
+    """Refuse an index in another place: the one of column groups is part of the table."""
+    if index_dir is not None:
+        raise SidestepError(f"{root.uri} is in column groups, which keep their index: leave index_dir out.")
+
+
+def columns_of_table(root: Location) -> StructType:
+    """The columns of the table at a place, in column groups or not, hidden ones included."""
+    inner = inner_table(root) if has_groups(root) else root
+    return StructType.fromJson(json.loads(read_delta(inner).schema or "{}"))
+
+
+@dataclass(frozen=True)
+class GroupWrite:
+    """What becomes of one group in one commit."""
+
+    state: TableState
+    removed: tuple[DataFile, ...]
+    written: tuple[WrittenFile, ...]
+
+
 def write_groups(
+    spark: SparkSession,
+    rows: DataFrame,
+    target: GroupsTarget,
+    *,
+    source_bytes: int,
+    widths: Mapping[str, float] | None = None,
+    first: int | None = None,
+    watch: Watch,
+) -> dict[int, LoadedGroup]:
+    """Write rows, each with its unit and its id, to all groups of a table; nothing is committed.
+
+    Block ids begin with ``first``, or with the first that is free.
+    """
+    made: dict[int, LoadedGroup] = {}
+    states = {number: group_state(spark, target, number) for number in target.plans}
+    block = next(iter(states.values())).reserve() if first is None else first
+    try:
+        for at, (number, state) in enumerate(states.items()):
+            watch.tell(f"group {at + 1} of {len(states)}")
+            plan = target.plans[number]
+            organized = organize(
+                rows.withColumn(GROUP, f.lit(number)),
+                plan.checked,
+                plan.spec,
+                state.target,
+                first_block=block,
+                source_bytes=_share(source_bytes, plan.columns, target.schema.names, widths or {}),
+                watch=watch,
+            )
+            made[number] = LoadedGroup(plan, organized)
+            block = next_free(organized.files, block)
+    except (SidestepError, OSError):
+        for number, loaded in made.items():
+            delete_files(states[number], loaded.organized.files)
+        raise
+    return made
+
+
+def commit_groups(
+    target: GroupsTarget,
+    writes: Mapping[int, GroupWrite],
+    *,
+    operation: str,
+    data_change: bool,
+    rates: Mapping[str, float] | None = None,
+    sidecars: bool = False,
+    replaced: Sequence[DataFile] = (),
+    watch: Watch,
+) -> int:
+    """Make what was written to all groups part of the table as one version, in place of what is removed.
+
+    Rows are counted before, by the caller. Nothing else may have been committed since the table was read: ids and units
+    are chosen by it, and which groups it has. With ``sidecars`` it is noted first what the groups are. ``replaced`` are
+    files of groups that are no longer part of the table.
+    """
+    state = next(iter(writes.values())).state
+    written = [file for write in writes.values() for file in write.written]
+    removed = [*(file for write in writes.values() for file in write.removed), *replaced]
+    with watch.stage("index"), dropped_on_error(writes):
+        if sidecars:
+            _save_sidecars(target)
+        entries = _append_entries(target, written, rates)
+    with watch.stage("commit"):
+        version = commit_version(state, written, removed, entries, operation, data_change, depends=True, alone=True)
+        with committed(state, version, "its index could not be tidied up"):
+            compact(state.index.refreshed(), replace(target.snapshot, whole=False))
+    return version
+
+
+def create_groups(
     spark: SparkSession,
     files: NumberedFiles,
     source: Snapshot,
@@ -213,49 +374,31 @@ def write_groups(
     operation: str,
     rates: Mapping[str, float] | None = None,
     watch: Watch,
-) -> tuple[list[LoadedGroup], TableState, int]:
-    """Write rows to the groups of a table and commit them all at once; what became of each group, and the version.
-
-    The rows are in new units with new ids. Two writers could choose the same, so the commit depends on the version that
-    was read.
-    """
-    fresh = balanced_units(_units(files, target.unit_rows), target.buckets, target.units)
-    rows = files.with_ids(target.unit_rows, fresh, target.next_id)
+) -> tuple[list[LoadedGroup], int]:
+    """Write rows of files to all groups of a table and commit them at once; what became of each, and the version."""
     created = target.snapshot.version is None
     if created:
         begin_log(target.snapshot.root)
-    made: list[LoadedGroup] = []
-    states = [group_state(spark, target, plan) for plan in target.plans]
-    first = states[0].reserve()
-    try:
-        for number, (plan, state) in enumerate(zip(target.plans, states, strict=True)):
-            watch.tell(f"group {number + 1} of {len(states)}")
-            organized = organize(
-                rows.withColumn(GROUP, f.lit(number)),
-                plan.checked,
-                plan.spec,
-                state.target,
-                first_block=first,
-                source_bytes=_share(source, plan.columns, target.schema.names, widths or {}),
-                watch=watch,
-            )
-            made.append(LoadedGroup(plan, organized))
-            first = _next_block(organized.files, first)
-        with watch.stage("index"):
-            check_groups(source, states, made)
-            if created:
-                _save_sidecars(states[0], target)
-            entries = _append_entries(states[0], made, target.making, rates)
-    except (SidestepError, OSError):
-        for loaded in made:
-            delete_files(states[0], loaded.organized.files)
-        raise
-    written = [file for loaded in made for file in loaded.organized.files]
-    with watch.stage("commit"):
-        version = commit_version(states[0], written, (), entries, operation, True, depends=not created)
-        with committed(states[0], version, "its index could not be tidied up"):
-            compact(states[0].index.refreshed(), replace(target.snapshot, whole=False))
-    return made, states[0], version
+    made = write_groups(spark, new_rows(files, target), target, source_bytes=source.bytes, widths=widths, watch=watch)
+    writes = {
+        number: GroupWrite(group_state(spark, target, number), (), loaded.organized.files)
+        for number, loaded in made.items()
+    }
+    with dropped_on_error(writes):
+        for write in writes.values():
+            check_rows(write.state, source, write.written)
+        check_units(target, writes)
+        check_same(source)
+    version = commit_groups(
+        target, writes, operation=operation, data_change=True, rates=rates, sidecars=created, watch=watch
+    )
+    return list(made.values()), version
+
+
+def new_rows(files: NumberedFiles, target: GroupsTarget) -> DataFrame:
+    """The rows of files, in units and with ids that the table does not have."""
+    fresh = balanced_units(_units(files, target.unit_rows), target.groups.buckets, target.units)
+    return files.with_ids(target.unit_rows, fresh, target.next_id)
 
 
 def append_to_groups(
@@ -266,24 +409,31 @@ def append_to_groups(
     Without a ``source``, because rows do not come from files as they are, they are put into files first: each group
     reads them anew, and has to read the same.
     """
-    target = open_groups(spark, root)
     if source is None:
-        place = inner_table(root).child(FOLDER).child(f"_staged-{uuid.uuid4().hex}")
-        try:
-            with watch.stage("stage"):
-                rows.write.parquet(place.uri)
-            staged, snapshot = read_every_row(spark, place.uri)
-            return append_to_groups(spark, root, staged, snapshot, watch)
-        finally:
-            if place.filesystem.get_file_info(place.path).type != FileType.NotFound:
-                place.filesystem.delete_dir(place.path)
+        with staged(spark, root, rows, watch) as (kept, snapshot):
+            return append_to_groups(spark, root, kept, snapshot, watch)
+    target = open_groups(spark, root)
+    state = changed_state(spark, target)
     with watch.stage("count"):
         files = NumberedFiles(rows)
     if not files.total:
         assert target.snapshot.version is not None
-        return group_state(spark, target, target.plans[0]), target.snapshot.version, []
-    made, state, version = write_groups(spark, files, source, target, operation="WRITE", watch=watch)
+        return state, target.snapshot.version, []
+    made, version = create_groups(spark, files, source, target, operation="WRITE", watch=watch)
     return state, version, [file for loaded in made for file in loaded.organized.files]
+
+
+@contextmanager
+def staged(spark: SparkSession, root: Location, rows: DataFrame, watch: Watch) -> Iterator[tuple[DataFrame, Snapshot]]:
+    """Rows in files, where each group can read the same; they are gone afterwards."""
+    place = inner_table(root).child(FOLDER).child(f"{STAGED}{uuid.uuid4().hex}")
+    try:
+        with watch.stage("stage"):
+            rows.write.parquet(place.uri)
+        yield read_every_row(spark, place.uri)
+    finally:
+        if place.filesystem.get_file_info(place.path).type != FileType.NotFound:
+            place.filesystem.delete_dir(place.path)
 
 
 def _units(files: NumberedFiles, unit_rows: int) -> int:
@@ -301,9 +451,9 @@ def inner_schema(schema: StructType) -> str:
     return with_block_column(StructType([*fields, *joined]).json())
 
 
-def group_state(spark: SparkSession, table: GroupsTarget, plan: GroupPlan) -> TableState:
+def group_state(spark: SparkSession, table: GroupsTarget, group: int) -> TableState:
     """The inner table as the files of one group are written to it."""
-    snapshot = table.snapshot
+    snapshot, plan = table.snapshot, table.plans[group]
     assert snapshot.schema is not None
     stored = StructType.fromJson(json.loads(snapshot.schema))
     held = StructType([stored[name] for name in (*plan.columns, UNIT, ROW_ID)])
@@ -321,19 +471,19 @@ def group_state(spark: SparkSession, table: GroupsTarget, plan: GroupPlan) -> Ta
         block=block_name(snapshot.schema) or BLOCK,
         spark_version=spark.version,
         beside=arrow_schema(beside),
-        bucketing=Bucketing(UNIT, table.buckets),
+        bucketing=Bucketing(UNIT, table.groups.buckets),
         counter=ROW_ID,
     )
-    return TableState(snapshot, open_index(snapshot.root), table.schema, plan.spec, plan.checked, target)
+    return TableState(snapshot, table.index, table.schema, plan.spec, plan.checked, target)
 
 
-def _share(source: Snapshot, columns: Sequence[str], all_columns: Sequence[str], widths: Mapping[str, float]) -> int:
+def _share(source_bytes: int, columns: Sequence[str], all_columns: Sequence[str], widths: Mapping[str, float]) -> int:
     """About how many bytes of the source are of some columns."""
     total = sum(widths.get(name, 1.0) for name in all_columns)
-    return round(source.bytes * sum(widths.get(name, 1.0) for name in columns) / total) if total else 0
+    return round(source_bytes * sum(widths.get(name, 1.0) for name in columns) / total) if total else 0
 
 
-def _next_block(written: Sequence[WrittenFile], first: int) -> int:
+def next_free(written: Sequence[WrittenFile], first: int) -> int:
     """The first block id after those of some files: ids are unique over all groups."""
     last = max((id for file in written for id in file.index["block"].to_pylist() if id is not None), default=first - 1)
     if last >= GREATEST_ID:
@@ -341,46 +491,66 @@ def _next_block(written: Sequence[WrittenFile], first: int) -> int:
     return last + 1
 
 
-def check_groups(source: Snapshot, states: Sequence[TableState], made: Sequence[LoadedGroup]) -> None:
-    """Raise an error unless every group has all rows of the source, in the same units, and the source is as it was."""
-    units = []
-    for state, loaded in zip(states, made, strict=True):
-        check_rows(state, source, loaded.organized.files)
-        rows: Counter[int] = Counter()
-        for file in loaded.organized.files:
-            bounds = zip(file.index[f"lower:{UNIT}"].to_pylist(), file.index["rows"].to_pylist(), strict=True)
-            for unit, count in bounds:
-                rows[unit] += count
-        units.append(rows)
+def rows_by_unit(written: Sequence[WrittenFile]) -> Counter[int]:
+    """How many rows of each unit files hold, by what their own statistics say."""
+    rows: Counter[int] = Counter()
+    for file in written:
+        for unit, count in zip(file.index[f"lower:{UNIT}"].to_pylist(), file.index["rows"].to_pylist(), strict=True):
+            rows[unit] += count
+    return rows
+
+
+def check_units(target: GroupsTarget, writes: Mapping[int, GroupWrite]) -> None:
+    """Raise an error unless what was written has the same number of rows of each unit in every group."""
+    units = [rows_by_unit(write.written) for write in writes.values()]
     if any(rows != units[0] for rows in units):
-        raise Conflict(f"The column groups of {source.root.uri} have different rows: it was changed. Try again.")
+        raise Conflict(f"The column groups of {target.root.uri} would have different rows: they changed. Try again.")
+
+
+def check_same(source: Snapshot) -> None:
+    """Raise an error unless a folder that rows were read from several times is as it was."""
     if source.format == "parquet" and read_snapshot(source.root).files != source.files:
         raise Conflict(f"{source.root.uri} was changed while it was read once for each column group. Try again.")
 
 
-def _save_sidecars(state: TableState, table: GroupsTarget) -> None:
+@contextmanager
+def dropped_on_error(writes: Mapping[int, GroupWrite]) -> Iterator[None]:
+    """What is done before a commit: if it fails, the files that were written for that go."""
+    try:
+        yield
+    except (SidestepError, OSError):
+        for write in writes.values():
+            delete_files(write.state, write.written)
+        raise
+
+
+def _save_sidecars(table: GroupsTarget) -> None:
     """Note what the table's groups are, for all who read it and add to it."""
-    folder = state.index.folder
-    for plan in table.plans:
+    folder = table.index.folder
+    for plan in table.plans.values():
         if len(plan.checked.features):
             save_features(folder, plan.checked.features)
-    columns = tuple(plan.columns for plan in table.plans)
-    COLUMN_GROUPS.save(folder, ColumnGroups(table.schema.json(), columns, table.buckets))
-    GROUP_LAYOUTS.save(folder, GroupLayouts(tuple(plan.spec for plan in table.plans), table.filtered))
-    write_marker(state.root.parent.parent)
+    GROUP_LAYOUTS.save(folder, GroupLayouts(table.layouts, table.filtered))
+    COLUMN_GROUPS.save(folder, table.groups)
+    inner = table.snapshot.root
+    for place in (table.root, inner, *(inner.child(f"{GROUP}={number}") for number in table.plans)):
+        write_marker(place)
 
 
 def _append_entries(
-    state: TableState, made: Sequence[LoadedGroup], making: BuildPlan, rates: Mapping[str, float] | None
+    target: GroupsTarget, written: Sequence[WrittenFile], rates: Mapping[str, float] | None
 ) -> tuple[Location, ...]:
-    schema = StructType.fromJson(json.loads(state.snapshot.schema or "{}"))
-    blocks = [file.index for loaded in made for file in loaded.organized.files]
-    return append_blocks(state.index.folder, blocks, data_columns(schema, (GROUP,)), making, rates) if blocks else ()
+    schema = StructType.fromJson(json.loads(target.snapshot.schema or "{}"))
+    blocks = [file.index for file in written]
+    if not blocks:
+        return ()
+    return append_blocks(target.index.folder, blocks, data_columns(schema, (GROUP,)), target.making, rates)
 
 
-def write_marker(root: Location) -> None:
+def write_marker(place: Location) -> None:
     """Put the file there that tells readers without sidestep what they have before them."""
-    location, text = root.child(MARKER), MARKER_TEXT.encode()
+    location, text = place.child(MARKER), MARKER_TEXT.encode()
+    place.filesystem.create_dir(place.path, recursive=True)
     write_addressed(location, text, lambda: _read_bytes(location) == text)
 
 

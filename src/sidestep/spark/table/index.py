@@ -27,6 +27,7 @@ from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, read, resolve
 from sidestep.spark.rule.settings import wants_footer_keys
+from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
@@ -229,6 +230,9 @@ def status(
     found = table_status(path, index_dir)
     quiet = quiet_session(spark)
     called = name or name_of(table, locate(path))
+    if found.groups and found.files:
+        drift, _, _ = group_drift(quiet, locate(path), called, log, tables, dialect, Watch(spark.sparkContext))
+        return replace(found, drift=drift)
     source, index = read_source(quiet, path, called), open_index(path, index_dir)
     workload = read_workload(quiet, log, {**(tables or {}), called: source.schema}, dialect)
     drift, _ = measure_drift(workload, source, index, load_layout(index.folder) or LayoutSpec())

@@ -6,13 +6,14 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
-from sidestep.errors import SidestepError, SidestepWarning
+from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.spark.advise.column_study import choose_column_groups
 from sidestep.spark.advise.source import Source, data_columns, read_source
 from sidestep.spark.advise.study import choose_layout
@@ -23,28 +24,35 @@ from sidestep.spark.organize.featurize import CheckedFeatures, check_features, n
 from sidestep.spark.organize.organize import unit_expression
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import name_of, resolve
+from sidestep.spark.relation import every_grouped_row, groups_session, name_of, resolve
 from sidestep.spark.table.chosen import id_of, spec_of, with_value_sets
 from sidestep.spark.table.column_groups import (
     check_free,
     check_group_names,
+    create_groups,
     default_unit_rows,
     new_groups,
+    open_groups,
     plan_groups,
-    write_groups,
+    staged,
 )
+from sidestep.spark.table.group_optimize import group_drift, regroup
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
 from sidestep.store.commit.log_entry import has_version
 from sidestep.store.commit.transaction import check_writable, with_retries
+from sidestep.store.index.grouped_table import read_groups
 from sidestep.store.index.index_file import FOLDER
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import list_files, list_names
+from sidestep.store.parquet.row_counts import count_rows
 from sidestep.store.parquet.writer import is_block_file
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout
 from sidestep.store.snapshots.delta import is_delta
 from sidestep.store.snapshots.folder import is_hidden
+from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
@@ -116,19 +124,28 @@ def load(
 
     ``layout="gsop"`` puts the columns into groups, each with a row order of its own, which a log decides: a new table
     that :func:`sidestep.read` alone can read. Where no division of the columns serves the queries better than one
-    group, the table is laid out as with ``"sop"``, the ordinary way.
+    group, the table is laid out as with ``"sop"``, the ordinary way. A table that is in column groups already can be
+    laid out anew in its place, with another log; or be loaded into a table of any layout elsewhere.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")
     if layout not in (None, "sop", "gsop"):
         raise SidestepError(f"There is no layout {layout!r}: it is 'sop', rows in blocks, or 'gsop', column groups.")
     in_groups = layout == "gsop"
+    path = resolve(spark, source)
+    root = locate(path)
+    if has_groups(root):
+        options = {"name": name or name_of(source, root), "log": log, "tables": tables, "dialect": dialect}
+        others = {"features": features, "by": by, "num_features": num_features, "min_size": min_size, "order": order}
+        others |= {"unit_rows": unit_rows, "file_bytes": file_bytes, "family": family, "synopses": synopses}
+        others |= {"budget": budget, "limit": limit, "index_dir": index_dir}
+        if target is None or locate(resolve(spark, target)).uri == root.uri:
+            return _load_anew(spark, root, in_groups, options, others, Watch(spark.sparkContext, progress))
+        return _load_whole_rows(spark, root, target, {**options, **others, "layout": layout, "progress": progress})
     if in_groups:
         refused = {"features": features, "by": by, "num_features": num_features, "order": order, "family": family}
         _check_group_options(log=log, target=target, **refused, index_dir=index_dir)
     size = None if budget is None else bytes_of(budget)
-    path = resolve(spark, source)
-    root = locate(path)
     destination = root if target is None else locate(resolve(spark, target))
     if in_groups:
         check_free(destination)
@@ -191,6 +208,55 @@ class GroupsRequest:
     limit: int | str | None
 
 
+def _load_whole_rows(
+    spark: SparkSession, root: Location, target: str | os.PathLike[str], options: Mapping[str, Any]
+) -> LoadReport:
+    """Load a table in column groups into another one: its rows are put together in files first."""
+    session = groups_session(spark)
+    table = open_groups(session, root).table
+    rows = every_grouped_row(session, table).drop(UNIT, ROW_ID)
+    watch = Watch(spark.sparkContext, options["progress"])
+    with staged(session, root, rows, watch) as (_, snapshot):
+        first = [
+            file for file, of in zip(table.snapshot.files, table.group_of_file, strict=True) if of == table.live[0]
+        ]
+        counts = [
+            count_rows([place.child(file.path) for file in files])
+            for place, files in ((table.snapshot.root, first), (snapshot.root, snapshot.files))
+        ]
+        if counts[0] != counts[1]:
+            raise SidestepError(f"{root.uri} has {counts[0]:,} rows, and {counts[1]:,} were put together.")
+        return load(spark, snapshot.root.uri, target, **options)
+
+
+def _load_anew(
+    spark: SparkSession,
+    root: Location,
+    in_groups: bool,
+    options: Mapping[str, Any],
+    others: Mapping[str, object],
+    watch: Watch,
+) -> LoadReport:
+    """Lay a table in column groups out anew, in its place."""
+    if not in_groups:
+        raise UnsupportedTable(
+            f"{root.uri} is in column groups, which a table of another layout cannot take the place of: say where that "
+            "is to be, with target=…; or lay it out in column groups again, with layout='gsop' and a log."
+        )
+    _check_group_options(log=options["log"], target=root, **others)
+    quiet = quiet_session(spark)
+    before = read_groups(root)
+    if before is None or not before.snapshot.files:
+        raise SidestepError(f"{root.uri} has no rows to lay out.")
+    _, chosen, widths = group_drift(
+        quiet, root, options["name"], options["log"], options["tables"], options["dialect"], watch
+    )
+    done = regroup(quiet, root, chosen, widths, watch)
+    return LoadReport.of_groups(
+        root, done.version, before.snapshot, done.made, done.target.making, watch.stages, [chosen.summary]
+    )
+
+
 def _check_group_options(*, log: object, target: object, **others: object) -> None:
     """Refuse what column groups cannot do."""
     if log is None:
@@ -238,7 +304,7 @@ def _load_groups(
         )
         if len(chosen.groups) == 1:
             return chosen.summary
-        plans = plan_groups(spark, source, chosen, replace(spec, unit_rows=unit_rows))
+        plans = plan_groups(spark, source.schema, chosen, replace(spec, unit_rows=unit_rows))
     before = open_index(source.snapshot.root)
     with watch.stage("synopses"):
         choice = _choose_synopses(source, before, request.synopses, request.budget, request.limit, usage, spec.min_size)
@@ -247,7 +313,7 @@ def _load_groups(
         recipes = with_value_sets(choice.recipes, few_valued, named)
     making = rebuilt_synopses(source.snapshot, before, types, spec.min_size, recipes, popular_sets(usage, source.types))
     target = new_groups(spark, source, files, request.target, plans, chosen.filtered, making, unit_rows)
-    made, _, version = write_groups(
+    made, version = create_groups(
         spark,
         files,
         source.snapshot,

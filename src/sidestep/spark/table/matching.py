@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 import numpy as np
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.errors import SidestepError
-from sidestep.predicate import And, Predicate, normalize
+from sidestep.predicate import INTEGER, And, Predicate, column, normalize, one_of
 from sidestep.predicate.columns import columns_of
 from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import refuse_clock_words
@@ -20,6 +20,7 @@ from sidestep.spark.relation import every_row
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile, Snapshot
 from sidestep.store.parquet.writer import RESERVED
+from sidestep.store.sidecars.column_groups import UNIT
 from sidestep.synopsis import kept_blocks
 
 PATH = f"{RESERVED}path"
@@ -41,7 +42,7 @@ def check_condition(spark: SparkSession, state: TableState, where: str, rows: Da
         plan = analyzed._jdf.queryExecution().analyzed()
     except AnalysisException as problem:
         said = str(problem).split(" SQLSTATE")[0].partition("\n")[0]
-        raise SidestepError(f"{where!r} is not a condition on the columns of {state.root.uri}: {said}") from problem
+        raise SidestepError(f"{where!r} is not a condition on the columns of {state.table.uri}: {said}") from problem
     if not plan.deterministic():
         raise SidestepError(f"{where!r} may be true one time and false the next: a row must be either.")
     refuse_clock_words(analyzed, where)
@@ -69,6 +70,11 @@ def files_kept(state: TableState, meaning: tuple[Predicate, ...]) -> tuple[DataF
     kept = np.append(catalog.files_kept(kept_blocks(catalog, normalize(And(meaning)))), True)
     positions = index.positions(state.snapshot.files)  # -1, the last, is a file that is not known
     return tuple(file for file, keep in zip(state.snapshot.files, kept[positions], strict=True) if keep)
+
+
+def files_of_units(state: TableState, units: Iterable[int]) -> tuple[DataFile, ...]:
+    """Of a table in column groups, the files that are not proven to hold no row of these units."""
+    return files_kept(state, (one_of(column(UNIT, INTEGER), sorted(units)),))
 
 
 def with_path(rows: DataFrame, snapshot: Snapshot) -> DataFrame:

@@ -39,12 +39,15 @@ from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
 from sidestep.spark.relation import every_row, name_of, without_block_ids
 from sidestep.spark.table.chosen import spec_of, with_value_sets
+from sidestep.spark.table.column_groups import open_groups
+from sidestep.spark.table.group_optimize import Merged, Waiting, group_drift, merge_units, regroup
 from sidestep.spark.table.matching import check_condition, files_that_may_match
 from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.index.table_index import open_index
 from sidestep.store.sidecars.layout import LayoutSpec, load_layout, save_features, save_layout
+from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.drift import Drift
 from sidestep.synopsis.recipe import Recipe, RecipeText, parse_recipes, recipe_text
 from sidestep.workload.features.feature_set import FeatureSet
@@ -130,10 +133,18 @@ def optimize(
     ``where`` limits it to files that may hold rows for which a condition is TRUE, such as one partition's; ``enough``
     is how many new rows of a unit are worth a layout. See this module for what is organized when. What is written gets
     the synopses that the table has, but for columns that ``synopses`` names: those get what it says.
+
+    Of a table in column groups, units of few rows are put together; with a log, its columns come into the groups that
+    suit those queries, if that is worth it (:mod:`sidestep.spark.table.group_optimize`).
     """
     root = find_table(spark, table)
     quiet = quiet_session(spark)
     watch = Watch(spark.sparkContext, progress)
+    if has_groups(root):
+        given_anyway = {"features": features, "by": by, "where": where, "synopses": synopses, "index_dir": index_dir}
+        _refuse_for_groups(root, **given_anyway)
+        log_options = (name or name_of(table, root), log, tables, dialect)
+        return _optimize_groups(quiet, root, log_options, watch, enough=enough, every=all)
     if log is not None and (features is not None or by is not None):
         raise SidestepError("Give either a log to lay the table out for, or features and units, not both.")
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
@@ -190,6 +201,54 @@ def optimize(
         files_untouched=len(state.snapshot.files) - removed,
         waiting_files=len(todo.waiting),
         waiting_rows=waiting,
+        stages=watch.stages,
+        drift=drift,
+    )
+
+
+def _refuse_for_groups(root: Location, **options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise SidestepError(
+                f"{root.uri} is in column groups, each of which is arranged by a log of queries: leave {name}=… out."
+            )
+
+
+def _optimize_groups(
+    spark: SparkSession,
+    root: Location,
+    by_log: tuple[str, LogSource | None, Mapping[str, Table] | None, str | None],
+    watch: Watch,
+    *,
+    enough: int | None,
+    every: bool,
+) -> OptimizeReport:
+    """Lay a table in column groups out anew, for a log if there is one and it is worth it; else put units together."""
+    name, log, tables, dialect = by_log
+    before = open_groups(spark, root)
+    drift, regrouped = None, None
+    if log is not None and before.snapshot.files:
+        drift, chosen, widths = group_drift(spark, root, name, log, tables, dialect, watch)
+        if drift.worthwhile:
+            regrouped = regroup(spark, root, chosen, widths, watch)
+    found = list(merge_units(spark, root, watch, enough=enough, every=every, batch_bytes=BATCH_BYTES))
+    merged = [each for each in found if isinstance(each, Merged)]
+    waiting = next((each for each in found if isinstance(each, Waiting)), Waiting(0, 0))
+    anew = () if regrouped is None else tuple(loaded.organized for loaded in regrouped.made)
+    removed = sum(each.removed for each in merged) + (0 if regrouped is None else regrouped.removed)
+    versions = [*([] if regrouped is None else [regrouped.version]), *(each.version for each in merged)]
+    return OptimizeReport(
+        root=root.uri,
+        version=versions[-1] if versions else before.snapshot.version,
+        batches=len(versions),
+        rows=sum(each.rows for each in merged) + (anew[0].rows if anew else 0),
+        units=sum(each.units for each in merged) + (anew[0].units if anew else 0),
+        blocks=sum(each.blocks for each in merged) + sum(one.blocks for one in anew),
+        files_removed=removed,
+        files_written=sum(each.written for each in merged) + sum(len(one.files) for one in anew),
+        files_untouched=max(0, len(before.snapshot.files) - removed),
+        waiting_files=waiting.files,
+        waiting_rows=waiting.rows,
         stages=watch.stages,
         drift=drift,
     )

@@ -79,7 +79,7 @@ class LoadReport:
         notes: Sequence[str],
     ) -> LoadReport:
         return cls(
-            table=state.root.uri,
+            table=state.table.uri,
             version=version,
             rows=organized.rows,
             units=organized.units,
@@ -225,7 +225,7 @@ class WriteReport:
     ) -> WriteReport:
         return cls(
             operation=operation,
-            root=state.root.uri,
+            root=state.table.uri,
             version=version,
             rows=rows,
             files_written=len(written),
@@ -329,7 +329,7 @@ class MergeReport:
         reasons: tuple[str, ...],
     ) -> MergeReport:
         return cls(
-            root=state.root.uri,
+            root=state.table.uri,
             version=version,
             source_rows=source_rows,
             rows_updated=updated,

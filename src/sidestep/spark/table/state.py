@@ -45,7 +45,7 @@ from sidestep.store.parquet.row_counts import count_rows
 from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.layout import LayoutSpec, load_features, load_layout, save_features, save_layout
 from sidestep.store.snapshots.delta import is_delta, read_delta
-from sidestep.store.snapshots.groups import refuse_groups
+from sidestep.store.snapshots.groups import has_groups, inner_table, refuse_groups
 from sidestep.store.upkeep.update import check_recipes, plan_synopses
 from sidestep.synopsis.build import AskedRanges, BuildPlan
 from sidestep.synopsis.recipe import Recipes, RecipeText, parse_recipes
@@ -75,6 +75,11 @@ class TableState:
         return self.snapshot.root
 
     @property
+    def table(self) -> Location:
+        """The folder that users know the table by."""
+        return self.snapshot.root
+
+    @property
     def features_id(self) -> str | None:
         """The feature set that union vectors of new files are about."""
         return self.checked.features.id if len(self.checked.features) else None
@@ -99,8 +104,14 @@ class TableState:
 
 
 def find_table(spark: SparkSession, table: str | os.PathLike[str], *, removes_rows: bool = False) -> Location:
-    """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to."""
+    """The Delta table at a path or of a name in the catalog, refused in a sentence if it cannot be written to.
+
+    Of a table in column groups too it is the folder that users know.
+    """
     root = locate(resolve(spark, table))
+    if has_groups(root):
+        check_writable(inner_table(root), removes_rows=removes_rows)
+        return root
     refuse_groups(root)
     if not is_delta(root):
         raise SidestepError(
@@ -317,6 +328,7 @@ def commit_version(
     operation: str,
     data_change: bool,
     depends: bool = False,
+    alone: bool = False,
 ) -> int:
     """The version that has the files, all else being in place; files and ``entries`` are deleted if it is refused."""
     assert state.snapshot.schema is not None
@@ -334,6 +346,7 @@ def commit_version(
             operation=operation,
             data_change=data_change,
             depends=depends,
+            alone=alone,
         )
     except (Conflict, UnsupportedTable):
         # Nothing was committed, so no one can know of these files. After any other error that is not certain.

@@ -76,6 +76,7 @@ def commit(
     operation: str,
     data_change: bool,
     depends: bool = False,
+    alone: bool = False,
 ) -> int:
     """Make the new files part of the table, and take the old ones out, as one new version; its number is returned.
 
@@ -83,6 +84,7 @@ def commit(
     Arrow's) is that of the new files: the table's own, which may have gained the column ``_block``. ``data_change`` is
     False if the rows are the same as before, only lying elsewhere. ``operation`` is what ``history`` will show.
     ``depends`` says that what comes or goes was worked out from rows of the whole table, not of removed files alone.
+    ``alone`` allows no other version since the one that was read, whatever it did.
     """
     root = locate(location)
     wanted = _delta_schema(root, schema)
@@ -107,6 +109,8 @@ def commit(
         if attempt and add and {file.path for file in add} <= {file.path for file in snapshot.files}:
             return table.version()  # a store that failed to answer had committed after all
         _check_still_there(root, snapshot, remove, read_version)
+        if alone and snapshot.version != read_version:
+            raise Conflict(f"Another writer has changed {root.uri} since version {read_version}, which was read.")
         if depends:
             _check_no_rows_came(root, snapshot, read_version)
         _check_columns(root, snapshot, wanted, partition_columns)

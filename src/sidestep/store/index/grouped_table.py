@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sidestep.errors import SidestepError
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.location import Location, locate
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
-from sidestep.store.snapshot import Snapshot
+from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.store.snapshots.delta import is_delta, read_delta
 
 
@@ -23,6 +24,8 @@ class GroupedTable:
     groups: ColumnGroups
     snapshot: Snapshot
     """The files of the inner table."""
+    live: tuple[int, ...]
+    """The groups that this version has its columns in, by their numbers."""
 
     def __post_init__(self) -> None:
         names = {field["name"].lower() for field in json.loads(self.groups.schema)["fields"]}
@@ -43,6 +46,23 @@ class GroupedTable:
                 )
         return numbers
 
+    def only(self, files: Sequence[DataFile]) -> GroupedTable:
+        """The table with these of its files alone: rows that lack a part in some group are not in it."""
+        return replace(self, snapshot=replace(self.snapshot, files=tuple(files), whole=False))
+
+
+def live_groups(groups: ColumnGroups, numbers: Collection[int]) -> tuple[int, ...]:
+    """The groups that a version has its columns in: those that have files, of the division that one of these is of.
+
+    Without files, because the table is empty, it is the newest division.
+
+    >>> schema = '{"fields": [{"name": "a"}, {"name": "b"}]}'
+    >>> twice = ColumnGroups(schema, (("a",), ("b",), ("b", "a"), ("a",)), 4, first=2)
+    >>> live_groups(twice, {0, 1}), live_groups(twice, {2, 3}), live_groups(twice, {})
+    ((0, 1), (2, 3), (2, 3))
+    """
+    return tuple(sorted(set(numbers))) or groups.newest
+
 
 def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() else -1
@@ -58,4 +78,5 @@ def read_groups(path: str | os.PathLike[str] | Location, version: int | None = N
     groups = COLUMN_GROUPS.load(index_folder(inner))
     if groups is None:
         raise SidestepError(f"{inner.uri} is damaged: nothing there says which columns lie in which group.")
-    return GroupedTable(root, groups, snapshot)
+    numbers = {_number(dict(file.partition).get(GROUP)) for file in snapshot.files}
+    return GroupedTable(root, groups, snapshot, live_groups(groups, numbers))

@@ -40,6 +40,8 @@ class Drift:
     anew: float
     """The share that they would read if all of the table were laid out anew."""
     units: tuple[UnitDrift, ...]
+    of: str = "rows"
+    """What these are shares of: of a table in column groups, cells."""
 
     @property
     def worthwhile(self) -> tuple[str, ...]:
@@ -62,7 +64,7 @@ class Drift:
 
     def __str__(self) -> str:
         was = "" if self.expected is None else f", {self.expected:.1%} were expected when it was laid out"
-        text = f"{self.queries:,} queries ({self.judged_by}) read {self.now:.1%} of the rows{was}."
+        text = f"{self.queries:,} queries ({self.judged_by}) read {self.now:.1%} of the {self.of}{was}."
         if not (chosen := self.worthwhile):
             return f"{text} Another layout would hardly serve them better ({self.family}: {self.anew:.1%})."
         share = sum(one.rows for one in self.units if one.unit in chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -33,17 +33,24 @@ def ids_of(root: Location, files: Iterable[DataFile]) -> UsedIds:
     fewest = min(by_group.values(), key=len, default=[])
     with ThreadPoolExecutor(THREADS) as threads:
         seen = list(threads.map(lambda file: _greatest(root.child(file.path)), fewest))
-    return UsedIds(tuple(sorted({unit for unit, _ in seen})), max((id for _, id in seen), default=-1))
+    return UsedIds(tuple(sorted({unit for unit, _, _ in seen})), max((id for _, id, _ in seen), default=-1))
 
 
-def _greatest(location: Location) -> tuple[int, int]:
-    """The unit that a file is of, and its greatest row id."""
+def units_of(root: Location, files: Sequence[DataFile]) -> dict[str, tuple[int, int]]:
+    """The unit that each file is of, and how many rows it has, by its path."""
+    with ThreadPoolExecutor(THREADS) as threads:
+        seen = list(threads.map(lambda file: _greatest(root.child(file.path)), files))
+    return {file.path: (unit, rows) for file, (unit, _, rows) in zip(files, seen, strict=True)}
+
+
+def _greatest(location: Location) -> tuple[int, int, int]:
+    """The unit that a file is of, its greatest row id, and how many rows it has."""
     try:
         with open_file(location) as stream:
             footer = pq.read_metadata(stream)
         leaves = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
         groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
         unit, id = (max(int(group.column(leaves[name]).statistics.max) for group in groups) for name in (UNIT, ROW_ID))
-        return unit, id
+        return unit, id, int(footer.num_rows)
     except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise DamagedFile(f"{location.uri} does not say which rows it has parts of: {error!r}.") from error

@@ -10,11 +10,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
+from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
-from sidestep.store.location import Location
+from sidestep.store.location import Location, locate
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 from sidestep.store.snapshot import Snapshot
+from sidestep.store.snapshots.groups import is_inner
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.false_positives import Estimates, TriedSynopsis, kept_shares, load_estimates
@@ -71,6 +75,20 @@ class SynopsesStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """One column group of a table."""
+
+    number: int
+    columns: tuple[str, ...]
+    files: int
+    bytes: int
+    rows: int
+    blocks: int
+    features: int
+    """Blocks of it that have a union vector."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexStatus:
     """What the index knows, against what the table has now."""
 
@@ -112,6 +130,8 @@ class IndexStatus:
     """What is to be said of synopses that were just chosen."""
     drift: Drift | None = None
     """How far the queries of a log have moved from those that the table was laid out for, if one was given."""
+    groups: tuple[GroupStatus, ...] = ()
+    """The column groups of the table, if it is in such: then files, bytes and blocks are those of all of them."""
 
     @property
     def unorganized_files(self) -> int:
@@ -147,10 +167,50 @@ def status(
 
     All of the index is held against its digests.
     """
+    grouped = None if is_inner(locate(table)) else read_groups(table)
+    if grouped is not None:
+        return _grouped_status(grouped, index_dir)
     snapshot = read_snapshot(table)
     index = open_index(snapshot.root, index_dir)
     index.verify()
     return index_status(snapshot, index)
+
+
+def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
+    """The state of a table in column groups: of its inner table, seen as users see it."""
+    if index_dir is not None:
+        raise SidestepError(f"{table.root.uri} is in column groups, which keep their index: leave index_dir out.")
+    index = open_index(table.snapshot.root)
+    index.verify()
+    found = index_status(table.snapshot, index)
+    positions = index.positions(table.snapshot.files)
+    vectors = index.features_of_block.is_valid().to_numpy(zero_copy_only=False)
+    groups = []
+    for number in table.live:
+        mine = [at for at, of in enumerate(table.group_of_file) if of == number]
+        blocks = np.isin(index.map.file_of_block, positions[mine]) if mine else np.zeros(index.map.blocks, np.bool_)
+        groups.append(
+            GroupStatus(
+                number,
+                table.groups.groups[number],
+                len(mine),
+                sum(table.snapshot.files[at].size for at in mine),
+                int(index.map.rows[blocks].sum()),
+                int(blocks.sum()),
+                int(vectors[blocks].sum()),
+            )
+        )
+    own = (UNIT, ROW_ID)
+    return replace(
+        found,
+        root=table.root.uri,
+        format="column groups",
+        indexed_rows=max((group.rows for group in groups), default=0),
+        columns={name: type for name, type in found.columns.items() if name not in own},
+        column_files={name: files for name, files in found.column_files.items() if name not in own},
+        partition_columns=(),
+        groups=tuple(groups),
+    )
 
 
 def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | None = None) -> IndexStatus:

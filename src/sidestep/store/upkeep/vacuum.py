@@ -29,6 +29,8 @@ from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import FileStatus, Location, delete, list_files, list_names, locate, open_file
+from sidestep.store.sidecars.column_groups import MARKER, STAGED
+from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
 from sidestep.store.sidecars.layout import FEATURES, LAYOUTS
 from sidestep.store.sidecars.range_tables import RANGE_TABLES, names_range_table
 from sidestep.store.snapshot import DataFile, Snapshot
@@ -166,8 +168,10 @@ def _by_the_table(path: str, snapshot: Snapshot) -> bool:
     """Whether a file has the name and place of a data file; another table in a subfolder is not this one's to clean."""
     *folders, name = path.split("/")
     columns = set(snapshot.partition_columns)
-    return name.endswith(".parquet") and all(
-        "=" in folder and unescape(folder.partition("=")[0]) in columns for folder in folders
+    return (
+        name.endswith(".parquet")
+        and name != MARKER
+        and all("=" in folder and unescape(folder.partition("=")[0]) in columns for folder in folders)
     )
 
 
@@ -196,7 +200,10 @@ def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> lis
     layouts = LAYOUTS.names(folder)  # others may have come or gone meanwhile
     stale = [name for name in layouts[: layouts.index(current) if current in layouts else 0] if old(name)]
     leftovers = [folder.child(name) for name in stale]
+    leftovers += [folder.child(path) for path in times if path.startswith(STAGED) and old(path)]
     used = {str(layout.get("features")) for name, layout in readable.items() if name not in stale}
+    for written in GROUP_LAYOUTS.objects(folder).values():
+        used |= {str(layout.get("features")) for layout in written.get("layouts", ())}
     named = _named(index, remaining, lambda name: name == "features")
     if named is not None:
         leftovers += FEATURES.unused(folder, named | used, cutoff)

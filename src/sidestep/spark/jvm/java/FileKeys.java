@@ -23,6 +23,8 @@ public final class FileKeys {
   final long[] lookedAt;
   /** The same, when its footer was found to be the one that its entry was made from. */
   final long[] footerSeenAt;
+  /** Whether the last look at each file found another one in its place. */
+  final boolean[] rewritten;
   /** The digest of each file's footer one after the other, zeros for one that has none; empty if none has. */
   private final byte[] footers;
   /** Where the row groups of each file lie, for those of which that was asked. */
@@ -30,6 +32,10 @@ public final class FileKeys {
   /** Of type String: what Footers.stamp said of each file when its footer was last found right. */
   private final Object[] stamps;
   private final String root;
+  /** Whether these are all files of a table as it was: a listing without one of them is not that table's. */
+  boolean all = false;
+  /** By which settings these were read, as ValueSettings has them; to be the same rows, they must be the same. */
+  String reading = "";
   private volatile boolean warned = false;
   long totalBytes = 0;
 
@@ -46,6 +52,7 @@ public final class FileKeys {
     sizes = files.sizes;
     times = files.times;
     lookedAt = new long[paths.length];
+    rewritten = new boolean[paths.length];
     positions = new HashMap(paths.length * 2);
     String prefix = root.endsWith("/") ? root : root + "/";
     for (int i = 0; i < paths.length; i++) {
@@ -165,6 +172,18 @@ public final class FileKeys {
    * may hold what no entry speaks of.
    */
   static boolean cover(FileIndex base, FileKeys[] indexes, boolean byFooter) {
+    return cover(base, indexes, byFooter, true);
+  }
+
+  /**
+   * The same as far as is known without a look at the files: for a query that is being planned, which takes that look
+   * when it lists them.
+   */
+  static boolean coverAsKnown(FileIndex base, FileKeys[] indexes) {
+    return cover(base, indexes, false, false);
+  }
+
+  private static boolean cover(FileIndex base, FileKeys[] indexes, boolean byFooter, boolean look) {
     try {
       Match[] matches = new Match[indexes.length];
       int count = -1;
@@ -174,14 +193,16 @@ public final class FileKeys {
         count = matches[k].files.length;
       }
       if (count < 0) return false;
-      Candidates all = new Candidates(byFooter);
+      for (int k = 0; k < indexes.length; k++) if (indexes[k].all && count != indexes[k].paths.length) return false;
+      Candidates all = new Candidates(byFooter, System.nanoTime());
       for (int i = 0; i < count; i++) {
         int owner = 0;
         while (owner < indexes.length && matches[owner].positions[i] < 0) owner++;
         if (owner == indexes.length) return false;
-        all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
+        if (!look && indexes[owner].rewritten[matches[owner].positions[i]]) return false;
+        if (look) all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
       }
-      return base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
+      return !look || base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
     } catch (Throwable problem) {
       LOG.warn("sidestep could not tell whether all files of a table are indexed", problem);
       return false;
@@ -236,7 +257,7 @@ public final class FileKeys {
     static final int MANY = 2048;
     static final long HOLDS_NANOS_PER_FILE = 100 * 1000;
 
-    private final long since = System.nanoTime();
+    private final long since;
     private final boolean byFooter;
     private int size = 0;
     private int[] numbers = new int[64];
@@ -244,8 +265,10 @@ public final class FileKeys {
     private FileStatus[] files = new FileStatus[64];
     private FileKeys[] keys = new FileKeys[64];
 
-    Candidates(boolean byFooter) {
+    /** since: looks that were taken from then on serve here, too. */
+    Candidates(boolean byFooter, long since) {
       this.byFooter = byFooter;
+      this.since = since;
     }
 
     /** number: where the file stands in what was listed; position: where its entry stands in the index. */
@@ -294,13 +317,15 @@ public final class FileKeys {
       for (int i = from; i < to; i++) {
         long[] lookedAt = byFooter ? keys[i].footerSeenAt : keys[i].lookedAt;
         long looked = lookedAt[positions[i]];
-        // Another query may have looked since this one began; among many at once, one look serves them all.
+        // Someone else may have looked since this query began to; among many at once, one look serves them all.
         if (looked != 0 && (looked - since >= 0 || size > MANY && now - looked < size * HOLDS_NANOS_PER_FILE)) continue;
         long modified = files[i].getModificationTime();
         if (Footers.isLocal(files[i])) modified = keys[i].modified(positions[i]);
         else if (!byFooter) continue;
         // 0: gone. A file that is not there holds no rows that matter, so it stays skipped.
-        if (modified != 0 && modified != files[i].getModificationTime()) changed[i] = 1;
+        boolean rewritten = modified != 0 && modified != files[i].getModificationTime();
+        keys[i].rewritten[positions[i]] = rewritten;
+        if (rewritten) changed[i] = 1;
         else if (byFooter && modified != 0 && !keys[i].sameFooter(files[i], positions[i])) changed[i] = 1;
         else lookedAt[positions[i]] = now;
       }

@@ -23,14 +23,17 @@ public final class GroupedFiles implements FileIndex {
   final int buckets;
   /** What the column of block ids is called; null if there is none. */
   final String block;
+  /** Whether a job that changes the table reads it, which puts rows together itself: the rule leaves it alone. */
+  final boolean byJob;
 
   /** inner: what the paths of files are relative to; groupOf: the group of each; columns: the List of each group's. */
   GroupedFiles(String identity, Path root, Path inner, Wire.Files files, int[] groupOf, List columns, int buckets,
-      String block) {
+      String block, boolean byJob) {
     this.identity = identity;
     this.root = root;
     this.buckets = buckets;
     this.block = block;
+    this.byJob = byJob;
     groups = new SnapshotFiles[columns.size()];
     this.columns = new java.util.Set[groups.length];
     for (int g = 0; g < groups.length; g++) {
@@ -38,6 +41,22 @@ public final class GroupedFiles implements FileIndex {
       groups[g] = SnapshotFiles.ofGroup(identity + "/" + g, root, inner, files, groupOf, g);
     }
     this.files = SnapshotFiles.ofGroup(identity + "/", root, inner, files, groupOf, -1);
+  }
+
+  private GroupedFiles(GroupedFiles before, Witnesses fresh) {
+    identity = before.identity;
+    root = before.root;
+    buckets = before.buckets;
+    block = before.block;
+    columns = before.columns;
+    files = before.files.guarded(fresh);
+    groups = new SnapshotFiles[before.groups.length];
+    for (int g = 0; g < groups.length; g++) groups[g] = before.groups[g].guarded(fresh);
+  }
+
+  /** The same files, of which nothing is read once what they were made of has changed. */
+  GroupedFiles guarded(Witnesses fresh) {
+    return new GroupedFiles(this, fresh);
   }
 
   LogicalRelation relation(org.apache.spark.sql.classic.SparkSession session, StructType schema) {
@@ -60,7 +79,8 @@ public final class GroupedFiles implements FileIndex {
 
   /**
    * Groups that hold these columns between them: as few as can be had by taking, each time, the one that holds most of
-   * those still missing; of equals the smaller one. Without columns, the smallest group: it has as many rows as any.
+   * those still missing; of equals the smaller one. Without columns, the smallest group: it has as many rows as any. Groups
+   * that hold nothing are no longer part of the table.
    */
   java.util.BitSet cover(java.util.Collection names) {
     java.util.BitSet chosen = new java.util.BitSet();
@@ -69,6 +89,7 @@ public final class GroupedFiles implements FileIndex {
       int best = -1;
       int most = 0;
       for (int g = 0; g < groups.length; g++) {
+        if (columns[g].isEmpty()) continue;
         int held = 0;
         for (java.util.Iterator it = missing.iterator(); it.hasNext();) if (holds(g, (String) it.next())) held++;
         boolean smaller = best >= 0 && groups[g].sizeInBytes() < groups[best].sizeInBytes();

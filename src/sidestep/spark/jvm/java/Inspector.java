@@ -36,6 +36,21 @@ public final class Inspector {
     session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
+  /** Has a session put together tables in column groups, those of jobs that change them as well. */
+  public void putTogether(org.apache.spark.sql.classic.SparkSession session) {
+    ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
+    rules.add(new ReconstructionRule());
+    session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+    ArrayList strategies = new ArrayList(Scala.list(session.experimental().extraStrategies()));
+    strategies.add(new RowGroupStrategy());
+    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
+  }
+
+  /** The settings of a session that decide what the rows of a Parquet file are. */
+  public String reading(org.apache.spark.sql.classic.SparkSession session) {
+    return ValueSettings.ofReading(session.sessionState().conf());
+  }
+
   public String describe(LogicalPlan plan) {
     return new PlanWriter(plan).text();
   }
@@ -80,11 +95,15 @@ public final class Inspector {
         .relation(session, schema);
   }
 
-  /** A table in column groups as a logical plan; see GroupedFiles. schemaJson: as users see it; groups: of each file. */
+  /**
+   * A table in column groups as a logical plan; see GroupedFiles. schemaJson: what it is to give; groups: of each file;
+   * byJob: only a session with ReconstructionRule puts it together.
+   */
   public LogicalPlan groups(org.apache.spark.sql.classic.SparkSession session, String identity, String root, String inner,
-      String schemaJson, List columns, int buckets, String block, String paths, String numbers, String groups) {
+      String schemaJson, List columns, int buckets, String block, String paths, String numbers, String groups,
+      boolean byJob) {
     GroupedFiles files = new GroupedFiles(identity, new Path(root), new Path(inner), new Wire.Files(paths, numbers),
-        Wire.ints(groups), columns, buckets, block);
+        Wire.ints(groups), columns, buckets, block, byJob);
     return files.relation(session, (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson));
   }
 

@@ -44,6 +44,8 @@ final class PlanWriter {
   final HashMap leaves = new HashMap();
   /** How many scans there are that could be pruned. */
   int candidates = 0;
+  /** Of type LogicalPlan: what is written, in that order; null for what only says that a plan goes on elsewhere. */
+  final List nodes = new ArrayList();
   /** Of type Join, by the numbers that they are written with; null where joins are not numbered. */
   final List joins;
   /** Of type Expression, by number: what subqueries give when the query runs; null where that is not looked into. */
@@ -81,7 +83,10 @@ final class PlanWriter {
     for (int i = 0; i < plans.size(); i++) {
       depth = 0;
       belowRandom = random.contains(plans.get(i));
-      if (belowRandom) out.open('{').key("op").text("Deep").key("random").bool(true).key("in").open('[');
+      if (belowRandom) {
+        nodes.add(null);
+        out.open('{').key("op").text("Deep").key("random").bool(true).key("in").open('[');
+      }
       node((LogicalPlan) plans.get(i), false);
       if (belowRandom) out.close(']').close('}');
     }
@@ -221,6 +226,7 @@ final class PlanWriter {
       node(((Filter) plan).child(), input);
       return;
     }
+    nodes.add(plan);
     out.open('{').key("op").text(plan.getClass().getSimpleName());
     if (repeats && (input || plan instanceof Aggregate)) out.key("same").hash(plan.semanticHash());
     if (plan instanceof Filter) condition(condition);
@@ -255,6 +261,7 @@ final class PlanWriter {
    */
   private void cut(LogicalPlan plan) {
     plans.add(plan);
+    nodes.add(null);
     if (belowRandom) random.add(plan);
     out.open('{').key("op").text("Deep").key("about").text(plan.nodeName()).close('}');
   }
@@ -458,6 +465,7 @@ final class PlanWriter {
     List locations = (List) leaves.get(key);
     if (locations == null) leaves.put(key, locations = new ArrayList());
     locations.add(relation.location());
+    nodes.add(leaf);
     out.open('{').key("op").text("scan").key("ids").text(writtenKey(key)).key("table");
     if (leaf.catalogTable().isDefined()) {
       out.text(((CatalogTable) leaf.catalogTable().get()).identifier().unquotedString());
@@ -516,7 +524,9 @@ final class PlanWriter {
     if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
       return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }
-    if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()) {
+    // The setting alone means nothing: a session in which Delta once wrote has it, and reads by name as before.
+    if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()
+        && org.apache.spark.sql.execution.datasources.parquet.ParquetUtils.hasFieldIds(relation.dataSchema())) {
       return "its columns are found by field id (spark.sql.parquet.fieldId.read.enabled)";
     }
     return null;

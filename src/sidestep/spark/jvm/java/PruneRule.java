@@ -16,6 +16,8 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   private final java.util.function.Function python;
   /** Of type FileKeys, by the id of the index. */
   private final java.util.concurrent.ConcurrentHashMap keys = new java.util.concurrent.ConcurrentHashMap();
+  /** Of type LogicalRelation: denormalized tables, by the id that answers call them by. */
+  private final java.util.concurrent.ConcurrentHashMap relations = new java.util.concurrent.ConcurrentHashMap();
   /** What plans the scans that the rule has changed. */
   final RowGroupStrategy strategy = new RowGroupStrategy();
   private final ThreadLocal last = new ThreadLocal();
@@ -50,6 +52,26 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     keys.put(id, new FileKeys(id, root, new Wire.Files(paths, numbers), java.util.Base64.getDecoder().decode(footers)));
   }
 
+  /** The same of all files that a table had: what lists others, or fewer, is not that table. */
+  public void putTable(String id, String root, String paths, String numbers, String reading) {
+    FileKeys all = new FileKeys(id, root, new Wire.Files(paths, numbers), new byte[0]);
+    all.all = true;
+    all.reading = reading;
+    keys.put(id, all);
+  }
+
+  public void putRelation(String id, LogicalPlan relation) {
+    relations.put(id, relation);
+  }
+
+  public void dropRelation(String id) {
+    relations.remove(id);
+  }
+
+  LogicalRelation relationOf(String id) {
+    return (LogicalRelation) relations.get(id);
+  }
+
   FileKeys keysOf(String id) {
     return (FileKeys) keys.get(id);
   }
@@ -75,15 +97,14 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       if (!"true".equalsIgnoreCase(plan.conf().getConfString("spark.sidestep.enabled", "true"))) return plan;
       PlanWriter writer = new PlanWriter(plan, true, true, true);
       if (writer.candidates == 0) return plan;
-      String number = Long.toString(worked.incrementAndGet());
-      String reply;
-      asked.put(number, writer);
-      try {
-        reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings(plan), writer.text(), seconds(plan));
-      } finally {
-        asked.remove(number);
+      Wire.Answers answers = ask(plan, writer, settings(plan));
+      LogicalPlan joined = plan;
+      if (!answers.denormalized.isEmpty()) {
+        joined = denormalize(plan, writer, answers);
+        writer = new PlanWriter(joined, true, true, true);
+        answers = ask(joined, writer, settings(joined) + "\tstages.denormalized=false");
       }
-      LogicalPlan result = replace(plan, writer, Wire.answers(writer.withKeys(reply)));
+      LogicalPlan result = replace(joined, writer, answers);
       last.set(new java.lang.ref.WeakReference(result));
       return result;
     } catch (TimedCall.Late late) {
@@ -97,10 +118,46 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
   }
 
+  private Wire.Answers ask(LogicalPlan plan, PlanWriter writer, String settings) {
+    String number = Long.toString(worked.incrementAndGet());
+    asked.put(number, writer);
+    try {
+      String reply = TimedCall.ask(python, "plan\t" + number + "\t" + settings, writer.text(), seconds(plan));
+      return Wire.answers(writer.withKeys(reply));
+    } finally {
+      asked.remove(number);
+    }
+  }
+
+  /** The plan with denormalized tables in the place of joins; as it is if that does not work out. */
+  private LogicalPlan denormalize(LogicalPlan plan, PlanWriter writer, Wire.Answers answers) {
+    try {
+      LogicalPlan result = new Denormalization(this, writer, answers.denormalized).of(plan);
+      if (result.resolved() && result.outputSet().equals(plan.outputSet())) return result;
+      throw new IllegalStateException("it would give " + result.output() + " in place of " + plan.output());
+    } catch (Throwable cause) {
+      problem = cause.toString();
+      LOG.warn("sidestep left the joins of a query as they were", cause);
+      return plan;
+    }
+  }
+
+  /** What denormalized tables stand for in a plan, one note a line. */
+  public String denormalized(LogicalPlan plan) {
+    ArrayList notes = new ArrayList();
+    Denormalization.notes(plan, notes);
+    return String.join("\n", notes);
+  }
+
+  /** The plan as the rule writes it, but with the keys of scans as they are. */
+  public String describeUsed(LogicalPlan plan) {
+    return new PlanWriter(plan, true, true, false).text();
+  }
+
   /** The plan with tables in column groups put together, whether or not anything of them is skipped. */
   private LogicalPlan reconstruct(LogicalPlan plan) {
     try {
-      LogicalPlan result = new Reconstruction(plan.conf()).of(plan);
+      LogicalPlan result = new Reconstruction(plan.conf(), false).of(plan);
       if (result.outputSet().equals(plan.outputSet())) return result;
       throw new IllegalStateException("it would give " + result.output() + " in place of " + plan.output());
     } catch (Throwable cause) {
@@ -140,10 +197,13 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return text.toString();
   }
 
-  /** Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. */
+  /**
+   * Of a plan that Python is being asked about, which scans have an entry for each file; see completeIn. Whether the
+   * files are still those that were listed is not looked at here, but by the witnesses of the plan: when it lists them.
+   */
   public String complete(String number, String scans) {
     PlanWriter writer = (PlanWriter) asked.get(number);
-    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans));
+    return writer == null ? "" : complete(writer.leaves, writer.conf, writer.withKeys(scans), false);
   }
 
   /**
@@ -153,10 +213,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public String completeIn(LogicalPlan plan, String question) {
     HashMap leaves = new HashMap();
     collectLeaves(plan, leaves);
-    return complete(leaves, plan.conf(), question);
+    return complete(leaves, plan.conf(), question, true);
   }
 
-  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question) {
+  private String complete(Map leaves, org.apache.spark.sql.internal.SQLConf conf, String question, boolean look) {
     StringBuilder reply = new StringBuilder();
     // A table that is read at many places is looked at once: its relation's listing is the same object at all of them.
     IdentityHashMap looked = new IdentityHashMap();
@@ -166,12 +226,21 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       List locations = (List) leaves.get(scans[i][0]);
       FileKeys[] known = known(scans[i]);
       boolean complete = locations != null && known != null;
+      // What takes the place of whole tables cannot be taken back once the query runs, so it rests on a look.
+      boolean lookNow = look;
+      for (int k = 0; complete && k < known.length; k++) {
+        complete = !known[k].all || known[k].reading.equals(ValueSettings.ofReading(conf));
+        lookNow |= known[k].all;
+      }
       for (int l = 0; complete && l < locations.size(); l++) {
         FileIndex base = PrunedFiles.unwrap((FileIndex) locations.get(l));
         if (!looked.containsKey(base)) looked.put(base, new HashMap());
         Map by = (Map) looked.get(base);
         List ids = java.util.Arrays.asList(scans[i]).subList(1, scans[i].length);
-        if (!by.containsKey(ids)) by.put(ids, Boolean.valueOf(FileKeys.cover(base, known, byFooter)));
+        if (!by.containsKey(ids)) {
+          boolean covered = lookNow ? FileKeys.cover(base, known, byFooter) : FileKeys.coverAsKnown(base, known);
+          by.put(ids, Boolean.valueOf(covered));
+        }
         complete = ((Boolean) by.get(ids)).booleanValue();
       }
       reply.append(complete ? '1' : '0');

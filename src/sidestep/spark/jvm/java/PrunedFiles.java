@@ -134,7 +134,7 @@ public final class PrunedFiles implements FileIndex {
     FileKeys keys = ((Skip) skips.get(0)).keys;
     FileKeys.Match match = keys.match(base);
     if (match == null) return null;
-    FileKeys.Candidates candidates = new FileKeys.Candidates(byFooter);
+    FileKeys.Candidates candidates = candidates();
     for (int i = 0; i < match.files.length; i++) {
       int position = match.positions[i];
       if (position >= 0 && !chosen.get(position)) candidates.add(position, match.files[i], keys, position);
@@ -147,8 +147,9 @@ public final class PrunedFiles implements FileIndex {
 
   private scala.collection.immutable.Seq prune(scala.collection.immutable.Seq listed) throws Exception {
     List directories = Scala.list(listed);
-    boolean all = !induced() || inducedHold();
-    FileKeys.Candidates candidates = candidates();
+    boolean induced = induced();
+    boolean all = !induced || inducedHold();
+    FileKeys.Candidates candidates = induced && all ? witnesses.candidates() : candidates();
     for (int s = 0; s < skips.size(); s++) {
       Skip skip = (Skip) skips.get(s);
       BitSet skipped = all || skip.own == null ? skip.files : skip.own;
@@ -241,7 +242,7 @@ public final class PrunedFiles implements FileIndex {
   }
 
   FileKeys.Candidates candidates() {
-    return new FileKeys.Candidates(byFooter);
+    return new FileKeys.Candidates(byFooter, System.nanoTime());
   }
 
   /** Those of some files that are as they were listed. */

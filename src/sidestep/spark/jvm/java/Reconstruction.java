@@ -25,17 +25,18 @@ final class Reconstruction extends PlanRewriter {
   /** The columns that groups are joined by. */
   private static final String UNIT = "_unit";
   private static final String ROW_ID = "_rid";
-  /** Set to false, what is bucketed by one of its join's columns needs no exchange. */
-  private static final String ALL_KEYS = "spark.sql.requireAllClusterKeysForCoPartition";
   /** What one task may hash of a group where Spark has no limit of its own for broadcasts. */
   private static final long USUAL_BYTES = 10L << 20;
   /** What a plan was before, so that others can tell what the query asks for. */
   private static final TreeNodeTag ORIGINAL = new TreeNodeTag("sidestep.original");
 
   private final SQLConf conf;
+  private final boolean ofJobs;
 
-  Reconstruction(SQLConf conf) {
+  /** ofJobs: tables that jobs read to change them are put together as well. */
+  Reconstruction(SQLConf conf, boolean ofJobs) {
     this.conf = conf;
+    this.ofJobs = ofJobs;
   }
 
   /** What stood in the place of a plan that was put together; any other plan as it is. */
@@ -48,7 +49,8 @@ final class Reconstruction extends PlanRewriter {
     if (original(plan) != plan) return plan;
     LogicalPlan leaf = plan instanceof Project ? ((Project) plan).child() : plan;
     while (leaf instanceof Filter) leaf = ((Filter) leaf).child();
-    return GroupedFiles.of(leaf) == null ? below(plan) : rows(plan, (LogicalRelation) leaf);
+    GroupedFiles files = GroupedFiles.of(leaf);
+    return files == null || files.byJob && !ofJobs ? below(plan) : rows(plan, (LogicalRelation) leaf);
   }
 
   /** The rows of a table in column groups as a plan of the form [Project] Filter* relation asks for them. */
@@ -144,7 +146,6 @@ final class Reconstruction extends PlanRewriter {
 
   private LogicalPlan join(LogicalRelation leaf, List sides) {
     for (int s = 0; s < sides.size(); s++) ((Side) sides.get(s)).plan(leaf, sides.size() > 1);
-    if (sides.size() > 1 && !conf.contains(ALL_KEYS)) conf.setConfString(ALL_KEYS, "false");
     // What has conditions comes first, then what is small: what is joined later finds few rows left.
     java.util.Collections.sort(sides);
     Side first = (Side) sides.get(0);
@@ -214,8 +215,8 @@ final class Reconstruction extends PlanRewriter {
       GroupedFiles grouped = GroupedFiles.of(leaf);
       ArrayList given = new ArrayList(columns);
       if (joins) {
-        given.add(unit = hidden(UNIT, DataTypes.IntegerType, Metadata.empty()));
-        given.add(row = hidden(ROW_ID, DataTypes.LongType, Metadata.empty()));
+        unit = key(given, UNIT, DataTypes.IntegerType);
+        row = key(given, ROW_ID, DataTypes.LongType);
       }
       ArrayList output = new ArrayList(given);
       FileIndex files = grouped.groups[group];
@@ -241,6 +242,16 @@ final class Reconstruction extends PlanRewriter {
       if (!conditions.isEmpty()) plan = new Filter(all(conditions), plan);
       if (joins) plan = new Project(Scala.seq(given.toArray()), plan);
       bytes = PlanWriter.bytes(plan);
+    }
+
+    /** A column that groups are joined by: what was asked for of it, or else one that no one sees. */
+    private static AttributeReference key(List given, String name, DataType type) {
+      for (int i = 0; i < given.size(); i++) {
+        if (((Attribute) given.get(i)).name().equals(name)) return (AttributeReference) given.get(i);
+      }
+      AttributeReference key = hidden(name, type, Metadata.empty());
+      given.add(key);
+      return key;
     }
 
     /** How the group is read: a bound on a column that another one holds is that one's matter. */

@@ -8,7 +8,10 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.*;
 
-/** Plans scans as Spark does, and those of which row groups are left out as a RowGroupScan. */
+/**
+ * Plans scans as Spark does, those of which row groups are left out as a RowGroupScan, and those of column groups that
+ * are joined as a GroupScan.
+ */
 public final class RowGroupStrategy extends org.apache.spark.sql.execution.SparkStrategy {
   private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
 
@@ -17,8 +20,9 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
       LogicalPlan below = plan;
       while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) Scala.list(below.children()).get(0);
       if (PlanWriter.isFileRelation(below)) {
-        FileIndex location = ((HadoopFsRelation) ((LogicalRelation) below).relation()).location();
-        if (location instanceof PrunedFiles && ((PrunedFiles) location).readsPieces()) {
+        HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) below).relation();
+        FileIndex location = relation.location();
+        if (GroupScan.reads(relation) || location instanceof PrunedFiles && ((PrunedFiles) location).readsPieces()) {
           List plans = Scala.list(FileSourceStrategy$.MODULE$.apply(plan));
           Object[] ours = new Object[plans.size()];
           for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(SCANS);
@@ -37,7 +41,9 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
     }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
-      return isDefinedAt(node) ? RowGroupScan.of((FileSourceScanExec) node) : otherwise.apply(node);
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      FileSourceScanExec scan = (FileSourceScanExec) node;
+      return GroupScan.reads(scan.relation()) ? GroupScan.of(scan) : RowGroupScan.of(scan);
     }
   };
 }

@@ -23,6 +23,8 @@ public final class SnapshotFiles implements FileIndex {
   /** Of type PartitionDirectory. */
   private final List directories;
   private final long size;
+  /** What must still be as it was when the files are listed; null if they stand for themselves. */
+  private Witnesses guard = null;
 
   SnapshotFiles(
       String identity, Path root, int group, StructType partitionSchema, List directories, long size) {
@@ -75,6 +77,13 @@ public final class SnapshotFiles implements FileIndex {
     return new SnapshotFiles(identity, root, group, new StructType(), directories, size);
   }
 
+  /** The same files, of which nothing is read once what they were made of has changed. */
+  SnapshotFiles guarded(Witnesses fresh) {
+    SnapshotFiles copy = new SnapshotFiles(identity, root, group, partitionSchema, directories, size);
+    copy.guard = fresh;
+    return copy;
+  }
+
   private static Path path(Path root, String name) {
     return name.startsWith("/") || name.contains(":/") ? new Path(name) : new Path(root, new Path(null, null, name));
   }
@@ -95,6 +104,10 @@ public final class SnapshotFiles implements FileIndex {
 
   public scala.collection.immutable.Seq listFiles(
       scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+    if (guard != null && !guard.hold()) {
+      throw new IllegalStateException("A table that this query joins has changed since the query was planned, and was "
+          + "to be read from the denormalized table " + root + ", which has its old rows: make the query anew.");
+    }
     ArrayList conditions = new ArrayList();
     for (java.util.Iterator it = Scala.list(partitionFilters).iterator(); it.hasNext();) {
       final StructType schema = partitionSchema;

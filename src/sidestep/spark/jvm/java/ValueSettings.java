@@ -35,6 +35,8 @@ final class ValueSettings {
     "filesourceTableRelationCacheSize", "metadataCacheTTLSeconds", "hive.filesourcePartitionFileCacheSize",
     "hive.manageFilesourcePartitions", "sources.ignoreDataLocality", "sources.useListFilesFileSystemList",
     "sources.fileCompressionFactor",
+    // How columns are found: where field ids decide that, nothing is skipped (PlanWriter).
+    "parquet.fieldId.read.enabled", "parquet.fieldId.read.ignoreMissing",
     // How work is cut up and spread.
     "autoBroadcastJoinThreshold", "broadcastTimeout", "maxBroadcastTableSize", "maxSinglePartitionBytes",
     "exchange.reuse", "execution.reuseSubquery", "execution.removeRedundantProjects",
@@ -103,6 +105,23 @@ final class ValueSettings {
     String language = java.util.Locale.getDefault().getLanguage();
     if (!language.isEmpty() && !language.equals("en")) text.append("|locale=").append(java.util.Locale.getDefault());
     return text.toString();
+  }
+
+  /** The settings that decide what the rows of a Parquet file are, where they differ from Spark's own. */
+  static String ofReading(SQLConf conf) {
+    TreeMap differing = new TreeMap();
+    Map settings = conf.settings();
+    synchronized (settings) {
+      for (Iterator it = settings.entrySet().iterator(); it.hasNext();) {
+        Map.Entry setting = (Map.Entry) it.next();
+        String key = (String) setting.getKey();
+        boolean reads = key.startsWith("spark.sql.files.ignore") || key.equals("spark.sql.caseSensitive")
+            || counts(key) && (key.startsWith("spark.sql.parquet.") || key.startsWith("spark.sql.legacy.parquet."));
+        String value = reads ? differing(key, (String) setting.getValue(), conf) : null;
+        if (value != null) differing.put(key, value);
+      }
+    }
+    return differing.isEmpty() ? "" : differing.toString();
   }
 
   private static boolean counts(String key) {

@@ -106,6 +106,41 @@ final class Wire {
     final java.util.Map byScan = new java.util.HashMap();
     /** Of type String[]: the scans that induced skips rest on, as in a question about coverage. */
     final List witnesses = new ArrayList();
+    /** Of type Denormal: parts of the plan that denormalized tables stand for. If there are any, that is all. */
+    final List denormalized = new ArrayList();
+  }
+
+  /** A part of a plan that a denormalized table stands for. */
+  static final class Denormal {
+    final String table;
+    /** The number of the operator that it begins with, and those of its scans. */
+    final int node;
+    final int[] scans;
+    /** What knows the files that each of these must have. */
+    final String[] bases;
+    /** Of type String by String: the columns of each in the table. */
+    final java.util.Map[] columns;
+    final java.util.Set neverNull;
+    final String note;
+
+    /** denormalized, table, node, note, columns never NULL, (scan, keys, columns)…; columns are separated by NUL. */
+    private Denormal(String[] parts) {
+      table = parts[1];
+      node = Integer.parseInt(parts[2]);
+      note = parts[3];
+      neverNull = new java.util.HashSet(java.util.Arrays.asList(parts[4].split("\0")));
+      int count = (parts.length - 5) / 3;
+      scans = new int[count];
+      bases = new String[count];
+      columns = new java.util.Map[count];
+      for (int i = 0; i < count; i++) {
+        scans[i] = Integer.parseInt(parts[5 + 3 * i]);
+        bases[i] = parts[6 + 3 * i];
+        columns[i] = new java.util.HashMap();
+        String[] names = parts[7 + 3 * i].split("\0");
+        for (int n = 0; n + 1 < names.length; n += 2) columns[i].put(names[n], names[n + 1]);
+      }
+    }
   }
 
   /** What Python answers of one scan. */
@@ -200,6 +235,10 @@ final class Wire {
       String[] parts = lines[i].split("\t", -1);
       if (parts[0].equals("rests")) {
         answers.witnesses.add(java.util.Arrays.copyOfRange(parts, 1, parts.length));
+        continue;
+      }
+      if (parts[0].equals("denormalized")) {
+        answers.denormalized.add(new Denormal(parts));
         continue;
       }
       boolean bound = parts[0].equals("bound");

@@ -56,6 +56,11 @@ final class Witnesses {
     return !broken;
   }
 
+  /** Files to be skipped, of which those need no second look that were looked at when these last held. */
+  synchronized FileKeys.Candidates candidates() {
+    return new FileKeys.Candidates(byFooter, looked == 0 ? System.nanoTime() : looked);
+  }
+
   public boolean equals(Object other) {
     if (!(other instanceof Witnesses)) return false;
     Witnesses that = (Witnesses) other;

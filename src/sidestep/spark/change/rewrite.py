@@ -1,12 +1,12 @@
 """Deleting and changing rows of a table: only files with such rows are written anew, block by block.
 
 The index says which files may hold rows that the condition is TRUE for; those are looked at, and only files in which
-rows do match are replaced (:mod:`sidestep.spark.table.replace`). Rows for which the condition is NULL are left as they
+rows do match are replaced (:mod:`sidestep.spark.change.replace`). Rows for which the condition is NULL are left as they
 are.
 
 A condition on one row alone is evaluated twice, to find the files and to write them; what it depends on cannot change.
-One with a subquery, or with a source, is evaluated once, and the rows that it finds are kept
-(:mod:`sidestep.spark.table.target`).
+One with a subquery, or with a source, or on a table in column groups, is evaluated once, and the rows that it finds are
+kept (:mod:`sidestep.spark.change.target`).
 
 An update of what units are told apart by may leave a row in a unit that is not its own: that costs some skipping, never
 an answer, since blocks are judged by what is in them. The values that an update sets are stored as Spark's own UPDATE
@@ -15,31 +15,39 @@ would store them.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.change.changes import apply_changes, changes_of, keep
+from sidestep.spark.change.merge import Clause, Merge, Rows
+from sidestep.spark.change.replace import (
+    ACTION,
+    MATCHES,
+    POSITION,
+    assigned_values,
+    file_rows,
+    new_name,
+    rows_of,
+    write_files,
+)
+from sidestep.spark.change.target import change_session, narrow, target_rows
 from sidestep.spark.expressions import has_subquery, settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import every_row
-from sidestep.spark.table.changes import ACTION, apply_changes, changes_of, keep, new_name
+from sidestep.spark.table.column_groups import columns_of_table, open_any
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match
-from sidestep.spark.table.merge import Clause, Merge, Rows
-from sidestep.spark.table.replace import MATCHES, POSITION, assigned_values, rows_of, write_files
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import commit_files, find_table, open_table
-from sidestep.spark.table.target import change_session, narrow, target_rows
 from sidestep.store import Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import WrittenFile
-from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.groups import has_groups
 
 TARGET = "target"
 """What a table is called in conditions that speak of others too."""
@@ -82,7 +90,7 @@ def delete_rows(
     root = find_table(spark, table, removes_rows=True)
     once = _has_subquery(spark, where)
     (condition,) = _settle(spark, root, where, subqueries=once)
-    if once or alias != TARGET:
+    if once or alias != TARGET or has_groups(root):
         return with_retries(lambda: _change_once(spark, root, condition, {}, alias, index_dir, watch))
     return with_retries(lambda: _rewrite(spark, root, condition, {}, index_dir, watch))
 
@@ -131,7 +139,7 @@ def update_rows(
     once = _has_subquery(spark, where, *set.values())
     condition, *texts = _settle(spark, root, where, *set.values(), subqueries=once)
     values = dict(zip(set, texts, strict=True))
-    if once or alias != TARGET:
+    if once or alias != TARGET or has_groups(root):
         return with_retries(lambda: _change_once(spark, root, condition, values, alias, index_dir, watch))
     return with_retries(lambda: _rewrite(spark, root, condition, values, index_dir, watch))
 
@@ -143,8 +151,7 @@ def _has_subquery(spark: SparkSession, *texts: str) -> bool:
 
 def _settle(spark: SparkSession, root: Location, *texts: str, subqueries: bool = False) -> list[str]:
     """The texts of a statement with one answer: they are evaluated to find files, to rewrite them, on each retry."""
-    schema = StructType.fromJson(json.loads(read_delta(root).schema or "{}"))
-    return settle(quiet_session(spark), texts, schema, subqueries=subqueries)
+    return settle(quiet_session(spark), texts, columns_of_table(root), subqueries=subqueries)
 
 
 def _from_source(
@@ -199,7 +206,7 @@ def _rewrite(
     if matching:
         with watch.stage("rewrite", rows_of(state, removed)):
             files = {path: file for path, (file, _) in matching.items()}
-            written = write_files(quiet, state, files, mark, change, tuple(values))
+            written = write_files(quiet, state, files, file_rows(quiet, state, removed), mark, change, tuple(values))
         version = commit_files(
             state,
             written,
@@ -226,7 +233,7 @@ def _change_once(
 ) -> WriteReport:
     """Delete, or with values update, by a condition that is evaluated once."""
     session = change_session(spark)
-    state = open_table(session, root, index_dir)
+    state = open_any(session, root, index_dir)
     target = target_rows(session, state, alias)
     check_condition(session, state, where, target)
     rows = target.where(where)

@@ -15,7 +15,7 @@ with the query's own conditions, as those of any other query. A file that is not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +24,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.predicate import IsNull, Not, Predicate
-from sidestep.predicate.text import sql
+from sidestep.predicate.text import name_text, sql
 from sidestep.prune import scan_filters
+from sidestep.spark.change.replace import POSITION, file_rows, with_position
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import quiet_session
-from sidestep.spark.relation import every_row, without_block_ids
-from sidestep.spark.table.matching import files_kept, with_path
-from sidestep.spark.table.replace import with_position
+from sidestep.spark.relation import every_grouped_row, every_row, groups_session, in_session, without_block_ids
+from sidestep.spark.table.column_groups import GroupsState
+from sidestep.spark.table.matching import PATH, by_spelling, files_kept, files_of_units, with_path
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 
 MOST_VALUES = 10_000
 """Values of one column that are looked up one by one; more become ranges."""
@@ -68,7 +70,14 @@ def change_session(spark: SparkSession) -> SparkSession:
 
 
 def target_rows(spark: SparkSession, state: TableState, alias: str) -> DataFrame:
-    """All rows of a table under an alias, each with its file's path and its number in it."""
+    """All rows of a table under an alias, each with its file's path and its number in it.
+
+    Of a table in column groups, it is the row's unit and its id under these names.
+    """
+    if isinstance(state, GroupsState):
+        rows = every_grouped_row(spark, state.groups.table)
+        told = (f.col(UNIT).cast("string").alias(PATH), f.col(ROW_ID).alias(POSITION))
+        return rows.select(*map(name_text, state.schema.names), *told).alias(alias)
     rows = with_position(with_path(every_row(spark, state.snapshot), state.snapshot))
     return without_block_ids(rows, state.snapshot).alias(alias)
 
@@ -77,13 +86,15 @@ def narrow(spark: SparkSession, state: TableState, target: DataFrame, query: Dat
     """A query over :func:`target_rows`, settled, over those of the table's files alone that it can need."""
     everything = state.snapshot.files
     bridge = Bridge(spark)
+    # In column groups, the table is one relation to the planner of this session, and is read in another.
+    runner = groups_session(spark) if isinstance(state, GroupsState) else spark
     table = target._jdf.queryExecution().analyzed()
-    plan = bridge.new("TargetPlan", spark._jsparkSession, table, query._jdf.queryExecution().optimizedPlan())
+    plan = bridge.new("TargetPlan", runner._jsparkSession, table, query._jdf.queryExecution().optimizedPlan())
     reads = int(plan.reads())
     if reads == 0:
         return Narrowed(query, (), ("the condition is never true",))
     if reads > 1:
-        return Narrowed(query, everything, ("the query reads the table more than once",))
+        return Narrowed(in_session(runner, query), everything, ("the query reads the table more than once",))
     plan.settle()
     reasons = _hold_against(spark, plan)
     meaning = _conditions(bridge, spark, plan.plan())
@@ -92,12 +103,27 @@ def narrow(spark: SparkSession, state: TableState, target: DataFrame, query: Dat
         return Narrowed(query.limit(0), (), (*reasons, "nothing can meet that"))
     reasons = tuple(dict.fromkeys([*_texts(meaning), *reasons]))
     files = files_kept(state, (*meaning, *keyed))
-    some = every_row(spark, state.only(files))._jdf.queryExecution().analyzed()
     try:
-        return Narrowed(DataFrame(plan.over(some), spark), files, reasons)
+        return Narrowed(DataFrame(plan.over(_table_of(spark, state, files)), runner), files, reasons)
     except AnalysisException as problem:
         said = str(problem).partition("\n")[0]
-        return Narrowed(query, everything, (f"Spark cannot take up its own plan again ({said})",))
+        return Narrowed(in_session(runner, query), everything, (f"Spark cannot take up its own plan again ({said})",))
+
+
+def _table_of(spark: SparkSession, state: TableState, files: Sequence[DataFile]) -> Any:
+    """A plan of the table with some of its files alone."""
+    if isinstance(state, GroupsState):
+        return every_grouped_row(spark, state.groups.table.only(files))._jdf.queryExecution().analyzed()
+    return every_row(spark, state.only(files))._jdf.queryExecution().analyzed()
+
+
+def row_at(spark: SparkSession, state: TableState, path: str, position: int) -> DataFrame:
+    """The row that :func:`target_rows` tells by these."""
+    if isinstance(state, GroupsState):
+        table = state.groups.table.only(files_of_units(state, [int(path)]))
+        return in_session(groups_session(spark), every_grouped_row(spark, table).where(f.col(ROW_ID) == position))
+    (file,) = by_spelling(state.snapshot, {path: None}).values()
+    return file_rows(spark, state, [file]).where(f.col(POSITION) == position)
 
 
 def _texts(conditions: tuple[Predicate, ...]) -> Iterator[str]:

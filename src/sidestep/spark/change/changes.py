@@ -16,26 +16,30 @@ from pyspark.sql import functions as f
 
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
+from sidestep.spark.change.group_changes import RowChanges, change_groups
+from sidestep.spark.change.replace import (
+    ACTION,
+    MATCHES,
+    POSITION,
+    file_rows,
+    new_name,
+    next_block,
+    rows_of,
+    write_files,
+)
 from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.progress import Watch
 from sidestep.spark.table.append import PLANS, SPAN, prepare_rows
+from sidestep.spark.table.column_groups import GroupsState
 from sidestep.spark.table.matching import PATH, by_spelling
-from sidestep.spark.table.replace import MATCHES, POSITION, next_block, rows_of, write_files
 from sidestep.spark.table.state import TableState, commit_files
 from sidestep.store import DataFile
-from sidestep.store.parquet.writer import RESERVED, WrittenFile
+from sidestep.store.parquet.writer import WrittenFile
 
-ACTION = f"{RESERVED}action"
-"""The number of the clause that applies to a row; 0 if none does."""
 MOST_BROADCAST = 200_000
 """Changes that every task may have."""
 ROWS_PER_FILE = 1_000_000
 """New rows that go into one file."""
-
-
-def new_name(number: int) -> str:
-    """The column that holds the new value of the assigned column of this number."""
-    return f"{RESERVED}n{number}"
 
 
 def keep(rows: DataFrame) -> DataFrame:
@@ -48,12 +52,13 @@ class Changes:
     """Changes of rows of one table, at most one for each row."""
 
     rows: DataFrame | None
-    """PATH, POSITION, ACTION and the new values; None if there are none."""
+    """PATH, POSITION, ACTION and the new values; None if there are none. Of a table in column groups, a row is told by
+    its unit and its id instead, under the same names."""
     deletes: frozenset[int]
     """The actions by which a row goes; any other gives it new values."""
     assigned: tuple[str, ...]
     counts: Mapping[str, Mapping[int, int]]
-    """By path and action, how many."""
+    """By path, or unit, and action, how many."""
 
     @property
     def deleted(self) -> int:
@@ -96,6 +101,11 @@ def apply_changes(
     inserted: int = 0,
 ) -> Applied:
     """Write the files anew that hold changed rows, and new rows that are kept, and commit both as one version."""
+    if isinstance(state, GroupsState):
+        by_unit = {int(unit): actions for unit, actions in changes.counts.items()}
+        few = changes.total <= MOST_BROADCAST
+        of_rows = RowChanges(changes.rows, changes.deletes, changes.assigned, by_unit, few)
+        return Applied(*change_groups(spark, state, of_rows, watch, operation, inserts=inserts, inserted=inserted))
     files = by_spelling(state.snapshot, changes.counts)
     written: list[WrittenFile] = []
     if files:
@@ -141,7 +151,7 @@ def _rewrite(
         new = {name: _new_value(name, number) for number, name in enumerate(changes.assigned)}
         return rows.withColumns(new) if new else rows
 
-    return write_files(spark, state, files, mark, change, changes.assigned)
+    return write_files(spark, state, files, file_rows(spark, state, files.values()), mark, change, changes.assigned)
 
 
 def _new_value(name: str, number: int) -> Column:

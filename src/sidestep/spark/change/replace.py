@@ -29,7 +29,9 @@ from sidestep.store import DataFile
 from sidestep.store.block_column import block_name
 from sidestep.store.parquet.writer import FILE, GROUP, RESERVED, WrittenFile
 
-POSITION, OLD_BLOCK, MATCHES = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches"))
+POSITION, OLD_BLOCK, MATCHES, ACTION = (f"{RESERVED}{name}" for name in ("position", "old_block", "matches", "action"))
+"""A row's number in its file, whether its block has an id, whether it is to change; and the number of the clause that
+applies to it, 0 if none does."""
 RowChange = Callable[[DataFrame], DataFrame]
 
 
@@ -38,24 +40,36 @@ def with_position(rows: DataFrame) -> DataFrame:
     return rows.withColumn(POSITION, f.col("_metadata.row_index"))
 
 
+def new_name(number: int) -> str:
+    """The column that holds the new value of the assigned column of this number."""
+    return f"{RESERVED}n{number}"
+
+
+def file_rows(spark: SparkSession, state: TableState, files: Collection[DataFile]) -> DataFrame:
+    """The rows of some files as they are, each with the path of its file and its number in it."""
+    snapshot = state.only(tuple(files))
+    return with_position(with_path(every_row(spark, snapshot), snapshot))
+
+
 def write_files(
     spark: SparkSession,
     state: TableState,
     files: Mapping[str, DataFile],
+    rows: DataFrame,
     mark: RowChange,
     change: RowChange,
     assigned: Collection[str],
+    first: int | None = None,
 ) -> list[WrittenFile]:
     """The rows that remain of some files, given by their paths as Spark spells them, in new files of their own.
 
-    ``mark`` gives the rows the column MATCHES, TRUE or FALSE, and ``change`` makes of them what is to be stored. Only
-    rows that match may change, and only in columns that are ``assigned``.
+    ``rows`` are those of :func:`file_rows`, ``mark`` gives them the column MATCHES, TRUE or FALSE, and ``change`` makes
+    of them what is to be stored. Only rows that match may change, and only in columns that are ``assigned``. Block ids
+    begin with ``first``, or with the first that is free.
     """
-    snapshot = state.only(tuple(files.values()))
-    rows = with_path(every_row(spark, snapshot), snapshot)
     # Before anything is changed: a condition sees the row as it was.
-    rows = mark(with_position(rows))
-    plans, numbers, _ = _plan_files(state, files)
+    rows = mark(rows)
+    plans, numbers, _ = _plan_files(state, files, first)
     names, texts = state.target.partition_columns, state.target.partition_texts
     partitions = {path: dict(file.partition) for path, file in files.items()}
     numbered = spark.createDataFrame(
@@ -77,19 +91,19 @@ def write_files(
     return write_on_spark(arranged, state.target, plans)
 
 
-def next_block(state: TableState, files: Mapping[str, DataFile]) -> int:
+def next_block(state: TableState, files: Mapping[str, DataFile], first: int | None = None) -> int:
     """The first block id that these files leave free when they are written anew."""
-    return _plan_files(state, files)[2]
+    return _plan_files(state, files, first)[2]
 
 
 def _plan_files(
-    state: TableState, files: Mapping[str, DataFile]
+    state: TableState, files: Mapping[str, DataFile], first: int | None
 ) -> tuple[list[FilePlan], dict[str, tuple[int, bool]], int]:
     """A plan for each file, by its path the plan's number and whether the file's blocks have ids; the next free id."""
     index, plans, numbers = state.index, [], {}
     units, ids = index.units, index.block_ids
     features = index.features_of_block
-    first = block = state.reserve()
+    first = block = state.reserve() if first is None else first
     positions = index.positions(list(files.values())).tolist()
     for number, (path, file) in enumerate(files.items()):
         position = positions[number]

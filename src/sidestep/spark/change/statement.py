@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.spark.change.merge import Clause, Merge, Rows, merge
+from sidestep.spark.change.rewrite import delete_rows, update_rows
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress
 from sidestep.spark.relation import read
-from sidestep.spark.table.merge import Clause, Merge, Rows, merge
 from sidestep.spark.table.reports import MergeReport, WriteReport
-from sidestep.spark.table.rewrite import delete_rows, update_rows
 
 FORMATS = frozenset({"delta", "parquet"})
 """What a name may begin with whose second part is a path."""

@@ -10,14 +10,13 @@ of the table without one. As in Delta and in SQL,
 - NULL keys match nothing (``=`` is not TRUE for them), and rows for which no clause applies stay.
 
 The source is run once, and its rows kept. Matches are found by one query over the files that can have some
-(:mod:`sidestep.spark.table.target`), and kept; what becomes of the table goes by what was found
-(:mod:`sidestep.spark.table.changes`). If no clause is about rows that match, a row of the table is read only to know
+(:mod:`sidestep.spark.change.target`), and kept; what becomes of the table goes by what was found
+(:mod:`sidestep.spark.change.changes`). If no clause is about rows that match, a row of the table is read only to know
 whether it matches; without clauses for rows of the table that have no match, no file is read that cannot have one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,21 +30,20 @@ from pyspark.sql.types import StructType
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.render import counted
+from sidestep.spark.change.changes import MOST_BROADCAST, apply_changes, changes_of, keep
+from sidestep.spark.change.replace import ACTION, POSITION, assigned_values, new_name
+from sidestep.spark.change.target import Narrowed, change_session, narrow, row_at, target_rows
 from sidestep.spark.expressions import settle
-from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import every_row, read
-from sidestep.spark.table.changes import ACTION, MOST_BROADCAST, apply_changes, changes_of, keep, new_name
-from sidestep.spark.table.matching import PATH, by_spelling, check_condition
-from sidestep.spark.table.replace import POSITION, assigned_values, with_position
+from sidestep.spark.relation import in_session, read
+from sidestep.spark.table.column_groups import columns_of_table, open_any
+from sidestep.spark.table.matching import PATH, check_condition
 from sidestep.spark.table.reports import MergeReport
-from sidestep.spark.table.state import TableState, find_table, open_table
-from sidestep.spark.table.target import Narrowed, change_session, narrow, target_rows
+from sidestep.spark.table.state import TableState, find_table
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.writer import RESERVED
-from sidestep.store.snapshots.delta import read_delta
 
 Rows = DataFrame | str | os.PathLike[str]
 """Rows to take: a DataFrame, the name of a table, or a path."""
@@ -168,7 +166,7 @@ def _run(spark: SparkSession, merge: Merge, watch: Watch, operation: str) -> Mer
     taken = [name for name in rows.columns if name.startswith(RESERVED)]
     if taken:
         raise SidestepError(f"The source has a column {taken[0]}; names that begin with {RESERVED} are taken.")
-    settled = _settled(spark, merge, StructType([*rows.schema.fields, *_schema(root).fields]))
+    settled = _settled(spark, merge, StructType([*rows.schema.fields, *columns_of_table(root).fields]))
     return with_retries(lambda: _Run(spark, settled, root, rows, watch).run(operation))
 
 
@@ -182,10 +180,6 @@ def _source_rows(spark: SparkSession, source: Rows) -> DataFrame:
         except PySparkException:  # a Delta table: Spark alone cannot read it
             return read(spark, text)
     return read(spark, text)
-
-
-def _schema(root: Location) -> StructType:
-    return StructType.fromJson(json.loads(read_delta(root).schema or "{}"))
 
 
 def _settled(spark: SparkSession, merge: Merge, columns: StructType) -> Merge:
@@ -209,7 +203,7 @@ class _Run:
         self.merge, self.watch = merge, watch
         self.session = change_session(spark)
         # Before the source is run: what it reads of this table is not older than what is changed.
-        self.state: TableState = open_table(self.session, root, merge.index_dir)
+        self.state: TableState = open_any(self.session, root, merge.index_dir)
         self.target = target_rows(self.session, self.state, merge.target_alias)
         self.given = rows
         self.numbers = {clause: number for number, clause in enumerate(merge.clauses, 1)}
@@ -226,7 +220,7 @@ class _Run:
         with self.watch.stage("run source"):
             numbered = keep(self.given.withColumn(SOURCE_ROW, f.monotonically_increasing_id()))
             source_rows = numbered.count()
-        self.source = self._alias_source(self._here(numbered))
+        self.source = self._alias_source(in_session(self.session, numbered))
         if source_rows <= MOST_BROADCAST:
             self.source = f.broadcast(self.source)
         with self.watch.stage("find files"):
@@ -251,12 +245,6 @@ class _Run:
             looked_at=tuple(self.looked_at.values()),
             reasons=tuple(dict.fromkeys(self.reasons)) if source_rows else ("the source is empty", *self.reasons),
         )
-
-    def _here(self, rows: DataFrame) -> DataFrame:
-        """Rows of another session as rows of this one."""
-        dataset = Bridge(self.session).jvm.org.apache.spark.sql.classic.Dataset
-        plan = rows._jdf.queryExecution().analyzed()
-        return DataFrame(dataset.ofRows(self.session._jsparkSession, plan), self.session)
 
     def _alias_source(self, rows: DataFrame) -> DataFrame:
         return rows.alias(self.merge.source_alias)
@@ -310,7 +298,7 @@ class _Run:
             if clause.action == "insert":
                 list(self._new_row(empty, clause))
             else:
-                assigned_values(over[clause.kind], self._values(clause), self.state.schema, self.state.root.uri)
+                assigned_values(over[clause.kind], self._values(clause), self.state.schema, self.state.table.uri)
 
     def _narrow(self, query: DataFrame) -> DataFrame | None:
         """What a query over the target finds, kept; None if there is nothing to read for it."""
@@ -328,7 +316,7 @@ class _Run:
         chosen = rows.withColumn(ACTION, number)
         new: dict[str, Column] = {}
         values = {
-            clause: assigned_values(chosen, self._values(clause), self.state.schema, self.state.root.uri)
+            clause: assigned_values(chosen, self._values(clause), self.state.schema, self.state.table.uri)
             for clause in clauses
             if clause.action == "update"
         }
@@ -363,13 +351,11 @@ class _Run:
         first = twice.orderBy(PATH, POSITION).limit(1).collect()
         if not first:
             return
-        file = by_spelling(self.state.snapshot, {first[0][PATH]: None})[first[0][PATH]]
-        rows = with_position(every_row(self.session, self.state.only([file])))
-        shown = rows.where(f.col(POSITION) == first[0][POSITION])
+        shown = row_at(self.session, self.state, first[0][PATH], first[0][POSITION])
         values = shown.select(*map(name_text, self.state.schema.names[:SHOWN])).collect()[0].asDict()
         which = ", ".join(f"{name} = {value}" for name, value in values.items())
         raise SidestepError(
-            f"{counted(twice.count(), 'row')} of {self.state.root.uri} would be changed by more than one row of the "
+            f"{counted(twice.count(), 'row')} of {self.state.table.uri} would be changed by more than one row of the "
             f"source, such as the row with {which}: {first[0]['count']} rows of the source match it. "
             "Nothing was committed. Leave one row for each in the source, or tell them apart in the condition."
         )
@@ -420,7 +406,7 @@ class _Run:
 
     def _new_row(self, rows: DataFrame, clause: Clause) -> Iterator[tuple[str, Column]]:
         values = self._values(clause)
-        given = assigned_values(rows, values, self.state.schema, self.state.root.uri)
+        given = assigned_values(rows, values, self.state.schema, self.state.table.uri)
         for schema in self.state.schema.fields:
             if schema.name in given:
                 yield schema.name, given[schema.name]
@@ -428,5 +414,5 @@ class _Run:
                 yield schema.name, f.lit(None).cast(schema.dataType)
             else:
                 raise SidestepError(
-                    f"Column {schema.name} of {self.state.root.uri} must not be NULL, and '{clause}' does not set it."
+                    f"Column {schema.name} of {self.state.table.uri} must not be NULL, and '{clause}' does not set it."
                 )

@@ -1,0 +1,1 @@
+"""Denormalized tables: which joins of a query one of them holds the rows of already."""

@@ -1,0 +1,1 @@
+"""Rows that change: delete, update and merge, and the files that are written anew for them."""

@@ -1,0 +1,1 @@
+"""Denormalization: tables that queries join, joined once and laid out as one."""

@@ -1,0 +1,303 @@
+"""Laying out tables in column groups anew: small units become larger ones, and columns come into other groups.
+
+Rows that are appended come in units of their own, laid out as the others are, and a delete leaves fewer rows in a unit.
+What lies in one block can only be chosen within a unit, so units of less than half the size that units have are put
+together: the rows keep their ids, and each group of them is laid out as one unit.
+
+With a log, the columns may come to lie in other groups, or the same ones be arranged otherwise. All of the table is
+written anew for that, to groups with new numbers: older versions keep theirs, and can be read as before. Rows keep
+their units and their ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from sidestep.advisor.layouts.column_groups import ChosenGroups
+from sidestep.errors import SidestepError
+from sidestep.spark.advise.group_drift import measure_group_drift
+from sidestep.spark.advise.source import data_columns
+from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.statements import Table
+from sidestep.spark.progress import Watch
+from sidestep.spark.relation import every_grouped_row, groups_session
+from sidestep.spark.table.chosen import with_value_sets
+from sidestep.spark.table.column_groups import (
+    GroupsTarget,
+    GroupWrite,
+    LoadedGroup,
+    check_units,
+    commit_groups,
+    dropped_on_error,
+    group_state,
+    open_groups,
+    plan_groups,
+    rows_by_unit,
+    write_groups,
+)
+from sidestep.spark.table.state import check_rows
+from sidestep.store import DataFile, Location
+from sidestep.store.commit.transaction import with_retries
+from sidestep.store.parquet.buckets import balanced_units
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
+from sidestep.store.sidecars.layout import LayoutSpec
+from sidestep.store.upkeep.drift import Drift
+from sidestep.store.upkeep.group_ids import units_of
+from sidestep.synopsis.recipe import Recipe
+
+SMALL = 0.5
+"""The share of a unit's size below which a unit is put together with others."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """The files of a table in column groups by their units."""
+
+    target: GroupsTarget
+
+    @cached_property
+    def of_file(self) -> Mapping[str, tuple[int, int]]:
+        """By path, the unit and the number of rows."""
+        return units_of(self.target.snapshot.root, self.target.snapshot.files)
+
+    @cached_property
+    def rows(self) -> Counter[int]:
+        """How many rows each unit has."""
+        return self.rows_in(self.target.files_of(next(iter(self.target.plans))))
+
+    def rows_in(self, files: Iterable[DataFile]) -> Counter[int]:
+        """How many rows of each unit some files have."""
+        rows: Counter[int] = Counter()
+        for file in files:
+            unit, count = self.of_file[file.path]
+            rows[unit] += count
+        return rows
+
+    def files(self, units: Iterable[int], group: int | None = None) -> tuple[DataFile, ...]:
+        """The files of some units, of one group or of all."""
+        wanted = set(units)
+        among = self.target.snapshot.files if group is None else self.target.files_of(group)
+        return tuple(file for file in among if self.of_file[file.path][0] in wanted)
+
+
+def put_together(rows: Mapping[int, int], unit_rows: int) -> list[tuple[int, ...]]:
+    """Small units that fit into one, by their numbers: those that came first with each other.
+
+    >>> put_together({1: 100, 2: 30, 3: 40, 4: 20, 5: 60, 6: 49}, 100)
+    [(2, 3, 4)]
+    """
+    small = [unit for unit in sorted(rows) if rows[unit] < SMALL * unit_rows]
+    packed: list[list[int]] = []
+    filled = 0
+    for unit in small:
+        if not packed or filled + rows[unit] > unit_rows:
+            packed.append([])
+            filled = 0
+        packed[-1].append(unit)
+        filled += rows[unit]
+    return [tuple(units) for units in packed if len(units) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Units that were put together in one commit."""
+
+    version: int
+    rows: int
+    units: int
+    blocks: int
+    removed: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Units that are small, and whose rows are still too few."""
+
+    rows: int
+    files: int
+
+
+def merge_units(
+    spark: SparkSession, root: Location, watch: Watch, *, enough: int | None, every: bool, batch_bytes: int
+) -> Iterator[Merged | Waiting]:
+    """Put small units together, batch by batch, each a commit of its own; what waits comes last."""
+    while True:
+        done = with_retries(lambda: _merge_batch(spark, root, watch, enough, every, batch_bytes))
+        if done is not None:
+            yield done
+        if not isinstance(done, Merged):
+            return
+
+
+def _merge_batch(
+    spark: SparkSession, root: Location, watch: Watch, enough: int | None, every: bool, batch_bytes: int
+) -> Merged | Waiting | None:
+    session = groups_session(spark)
+    target = open_groups(session, root)
+    units = Units(target)
+    packed = put_together(units.rows, target.unit_rows)
+    if not packed:
+        return None
+    total = sum(units.rows[unit] for units_of_one in packed for unit in units_of_one)
+    least = next(iter(target.plans.values())).spec.min_size * ENOUGH_BLOCKS if enough is None else enough
+    if not every and total < least:
+        return Waiting(total, len(units.files(unit for some in packed for unit in some)))
+    chosen = _first_batch(packed, units, batch_bytes)
+    fresh = balanced_units(len(chosen), target.groups.buckets, target.units)
+    new_unit = {old: new for new, some in zip(fresh, chosen, strict=True) for old in some}
+    files = units.files(new_unit)
+    numbered = f.create_map(*(f.lit(number) for pair in new_unit.items() for number in pair))
+    rows = every_grouped_row(session, target.table.only(files))
+    rows = rows.withColumn(UNIT, numbered[f.col(UNIT)].cast("int"))
+    made = write_groups(session, rows, target, source_bytes=sum(file.size for file in files), watch=watch)
+    writes = {
+        number: GroupWrite(group_state(session, target, number), units.files(new_unit, number), loaded.organized.files)
+        for number, loaded in made.items()
+    }
+    expected: Counter[int] = Counter()
+    for old, new in new_unit.items():
+        expected[new] += units.rows[old]
+    with dropped_on_error(writes):
+        for write in writes.values():
+            check_rows(write.state, write.state.only(write.removed), write.written)
+            _check_units(target, write, expected)
+    version = commit_groups(target, writes, operation="OPTIMIZE", data_change=False, watch=watch)
+    organized = [loaded.organized for loaded in made.values()]
+    return Merged(
+        version,
+        sum(expected.values()),
+        len(chosen),
+        sum(one.blocks for one in organized),
+        len(files),
+        sum(len(one.files) for one in organized),
+    )
+
+
+ENOUGH_BLOCKS = 4
+"""New rows are put together once they fill so many blocks."""
+
+
+def _first_batch(packed: Sequence[tuple[int, ...]], units: Units, batch_bytes: int) -> list[tuple[int, ...]]:
+    chosen: list[tuple[int, ...]] = []
+    size = 0
+    for some in packed:
+        size += sum(file.size for file in units.files(some))
+        if chosen and size > batch_bytes:
+            break
+        chosen.append(some)
+    return chosen
+
+
+def _check_units(target: GroupsTarget, write: GroupWrite, expected: Counter[int]) -> None:
+    if rows_by_unit(write.written) != expected:
+        raise SidestepError(
+            f"Rows of {target.root.uri} got lost, or came, while they were laid out anew. Nothing was committed, and "
+            "the new files are gone."
+        )
+
+
+@dataclass(frozen=True)
+class Regrouped:
+    """A table in column groups that was laid out anew."""
+
+    version: int
+    target: GroupsTarget
+    made: tuple[LoadedGroup, ...]
+    removed: int
+    chosen: ChosenGroups
+
+
+def group_drift(
+    spark: SparkSession,
+    root: Location,
+    name: str,
+    log: LogSource,
+    tables: Mapping[str, Table] | None,
+    dialect: str | None,
+    watch: Watch,
+) -> tuple[Drift, ChosenGroups, Mapping[str, float]]:
+    """How far the queries of a log have moved from those that a table in column groups was laid out for."""
+    session = groups_session(spark)
+    target = open_groups(session, root)
+    with watch.stage("analyze"):
+        workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
+    with watch.stage("choose"):
+        spec = next(iter(target.plans.values())).spec
+        return measure_group_drift(
+            workload,
+            every_grouped_row(session, target.table).drop(UNIT, ROW_ID),
+            name,
+            data_columns(target.schema, ()),
+            target.table,
+            target.index,
+            total=sum(Units(target).rows.values()),
+            min_size=spec.min_size,
+            unit_rows=target.unit_rows,
+            tell=watch.tell,
+        )
+
+
+def regroup(
+    spark: SparkSession, root: Location, chosen: ChosenGroups, widths: Mapping[str, float], watch: Watch
+) -> Regrouped:
+    """Lay a table in column groups out in the groups that were chosen; one atomic commit."""
+    return with_retries(lambda: _regroup(spark, root, chosen, widths, watch))
+
+
+def _regroup(
+    spark: SparkSession, root: Location, chosen: ChosenGroups, widths: Mapping[str, float], watch: Watch
+) -> Regrouped:
+    session = groups_session(spark)
+    old = open_groups(session, root)
+    units = Units(old)
+    target = new_division(session, old, chosen)
+    rows = every_grouped_row(session, old.table)
+    made = write_groups(session, rows, target, source_bytes=old.snapshot.bytes, widths=widths, watch=watch)
+    writes = {
+        number: GroupWrite(group_state(session, target, number), (), loaded.organized.files)
+        for number, loaded in made.items()
+    }
+    one = old.files_of(next(iter(old.plans)))
+    with dropped_on_error(writes):
+        for write in writes.values():
+            check_rows(write.state, write.state.only(one), write.written)
+            _check_units(old, write, units.rows)
+        check_units(target, writes)
+    version = commit_groups(
+        target,
+        writes,
+        operation="OPTIMIZE",
+        data_change=False,
+        sidecars=True,
+        replaced=old.snapshot.files,
+        watch=watch,
+    )
+    return Regrouped(version, target, tuple(made.values()), len(old.snapshot.files), chosen)
+
+
+def new_division(spark: SparkSession, old: GroupsTarget, chosen: ChosenGroups) -> GroupsTarget:
+    """The table with its columns in other groups, whose numbers come after all that there have been."""
+    before = next(iter(old.plans.values())).spec
+    spec = LayoutSpec(min_size=before.min_size, file_bytes=before.file_bytes, unit_rows=before.unit_rows)
+    plans = plan_groups(spark, old.schema, chosen, spec)
+    first = len(old.groups.groups)
+    groups = ColumnGroups(
+        old.groups.schema, (*old.groups.groups, *(plan.columns for plan in plans)), old.groups.buckets, first
+    )
+    kept = {name: old.making.recipes.get(name, Recipe()) for name in data_columns(old.schema, ())}
+    recipes = with_value_sets(kept, chosen.groups[0].layout.few_valued, ())
+    return replace(
+        old,
+        plans=dict(enumerate(plans, first)),
+        groups=groups,
+        layouts=(*old.layouts, *(plan.spec for plan in plans)),
+        filtered=chosen.filtered,
+        making=replace(old.making, recipes=recipes),
+    )
