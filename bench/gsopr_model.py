@@ -19,7 +19,7 @@ from bench.denorm_data import columns as denorm_columns
 from bench.denorm_data import make_denorm
 from bench.gsop_model import SEED, Experiment, formula_of
 from bench.gsop_queries import SELECTIVE, random_queries
-from sidestep.advisor.families.replicas import Part, PartTrials, parts_of
+from sidestep.advisor.families.replicas import LayoutPart, PartTrials, parts_of
 from sidestep.advisor.trials.column_queries import FilterWays
 from sidestep.advisor.trials.trial import catalog_of
 from sidestep.layout.columns.costs import Group
@@ -29,7 +29,7 @@ from sidestep.layout.columns.search import search
 from sidestep.layout.replicas.basic import copy_fully, replicate_selectively
 from sidestep.layout.replicas.paths import AS_RUN, find_path, greedy_path
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Features, Layout, ReplicaScheme
+from sidestep.layout.replicas.schemes import FeatureNumbers, ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, search_replicas
 from sidestep.layout.vectors import reduce_vectors
 from sidestep.synopsis import Catalog, kept_blocks
@@ -92,7 +92,7 @@ class Schemes:
     def gsop(self) -> ReplicaScheme:
         """The groups as a scheme without replicas: each may be arranged by any feature."""
         return ReplicaScheme(
-            len(self.workload.columns), tuple(Layout(group, frozenset(), group) for group in self.groups)
+            len(self.workload.columns), tuple(ReplicaLayout(group, frozenset(), group) for group in self.groups)
         )
 
     def gsop_r(self, budget: float) -> RatedScheme:
@@ -111,7 +111,7 @@ class _Access:
 
     columns: frozenset[int]
     parts: tuple[int, ...]
-    features: Features | None
+    features: FeatureNumbers | None
     """What the filter has to imply."""
 
 
@@ -159,7 +159,7 @@ class ReplicaJudge:
             {name: round(float(np.mean(costs)), 3) for name, costs in named},
         )
 
-    def _catalog(self, part: Part) -> Catalog:
+    def _catalog(self, part: LayoutPart) -> Catalog:
         experiment = self.experiment
         arranged = self.trials.arrange(part)
         mine = np.flatnonzero(part.holds(experiment.bits))
@@ -169,7 +169,7 @@ class ReplicaJudge:
         return catalog_of(sample, blocks, local, arranged.project(words, len(experiment.features)))
 
 
-def _accesses(scheme: ReplicaScheme, parts: Sequence[Part]) -> list[_Access]:
+def _accesses(scheme: ReplicaScheme, parts: Sequence[LayoutPart]) -> list[_Access]:
     accesses = []
     for at, layout in enumerate(scheme.layouts):
         mine = tuple(number for number, part in enumerate(parts) if part.layout == at)
@@ -180,7 +180,7 @@ def _accesses(scheme: ReplicaScheme, parts: Sequence[Part]) -> list[_Access]:
     return accesses
 
 
-def _covers(ways: Ways, features: Features | None) -> bool:
+def _covers(ways: Ways, features: FeatureNumbers | None) -> bool:
     """Whether a filter wants only rows that satisfy one of these features."""
     return features is None or any(all(features & set(part) for part in way) for way in ways)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sidestep.layout import pack, reduce_vectors
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload, subsumed_by
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Cells, Layout, ReplicaScheme
+from sidestep.layout.replicas.schemes import Cells, ReplicaLayout, ReplicaScheme
 from tests.layout.columns.inputs import Case, cases
 
 C1, C2, C3, C4 = range(4)
@@ -46,8 +46,8 @@ def cells(columns: set[int], features: set[int]) -> Cells:
 
 def figure_5_4() -> ReplicaScheme:
     """L1 has c1, c2 and c3 by f1 and f2, all of them masters; L2 has c2 and the master c4 by f3."""
-    first = Layout(frozenset({C1, C2, C3}), frozenset({F1, F2}), frozenset({C1, C2, C3}))
-    return ReplicaScheme(4, (first, Layout(frozenset({C2, C4}), frozenset({F3}), frozenset({C4}))))
+    first = ReplicaLayout(frozenset({C1, C2, C3}), frozenset({F1, F2}), frozenset({C1, C2, C3}))
+    return ReplicaScheme(4, (first, ReplicaLayout(frozenset({C2, C4}), frozenset({F3}), frozenset({C4}))))
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Laid:
 
 @st.composite
 def laid_out(draw) -> Laid:
-    case = draw(cases())
+    case = draw(cases(most_columns=4, most_queries=4))
     rows = LayoutRows(case.workload, case.vectors, case.block, case.most_vectors)
     columns, features = len(case.workload.columns), case.workload.features
     some = st.frozensets(st.integers(0, columns - 1), min_size=1)
     local = st.frozensets(st.integers(0, features - 1)) if features else st.just(frozenset())
-    layouts = draw(st.lists(st.tuples(some, local), max_size=4))
+    layouts = draw(st.lists(st.tuples(some, local), max_size=3))
     everything = frozenset(range(columns)), draw(local)
     return Laid(case, rows, ReplicaScheme.of(columns, [*layouts, everything], rows.count))

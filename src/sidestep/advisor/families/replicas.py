@@ -17,13 +17,13 @@ from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.replicas.costs import layout_reads, retrieve
 from sidestep.layout.replicas.paths import PathCost
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Columns, Features, ReplicaScheme
+from sidestep.layout.replicas.schemes import ColumnNumbers, FeatureNumbers, ReplicaScheme
 from sidestep.layout.vectors import Bits, Words, unpack
 from sidestep.layout.weights import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LayoutPart:
     """Columns of a table in some of its rows, or in all of them, that are stored and arranged together.
 
     A layout in which every column is a master is one part, of all rows. Any other has a part of all its columns in the
@@ -31,8 +31,8 @@ class Part:
     """
 
     layout: int
-    columns: Columns
-    features: Features | None
+    columns: ColumnNumbers
+    features: FeatureNumbers | None
     """The rows that satisfy at least one of these; None: all rows."""
     rest: bool
     """Instead, the rows that satisfy none of them."""
@@ -47,18 +47,18 @@ class Part:
         return np.asarray(~some if self.rest else some)
 
 
-def parts_of(workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, cost: PathCost) -> Iterator[Part]:
+def parts_of(workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, cost: PathCost) -> Iterator[LayoutPart]:
     """The parts that a scheme is stored in, and what queries read of each on the paths that features lead to."""
     layouts = [layout_reads(workload, layout, rows) for layout in scheme.layouts]
     path = retrieve(workload.reads, layouts, cost).layout
     for at, (layout, reads) in enumerate(zip(scheme.layouts, layouts, strict=True)):
         columns = (path == at).sum(axis=1).astype(np.float64)
         if layout.whole:
-            yield Part(at, layout.columns, None, False, columns)
+            yield LayoutPart(at, layout.columns, None, False, columns)
             continue
-        yield Part(at, layout.columns, layout.features, False, columns)
+        yield LayoutPart(at, layout.columns, layout.features, False, columns)
         if layout.masters:
-            yield Part(at, layout.masters, layout.features, True, np.where(reads.eligible, 0.0, columns))
+            yield LayoutPart(at, layout.masters, layout.features, True, np.where(reads.eligible, 0.0, columns))
 
 
 class PartTrials:
@@ -79,13 +79,13 @@ class PartTrials:
         self.workload, self.sample, self.words = workload, sample, words
         self._block, self._most, self._cuts = block, most, cuts
         self._bits = unpack(words, workload.features)
-        self._drawn: dict[tuple[Features | None, bool], ColumnTrials] = {}
+        self._drawn: dict[tuple[FeatureNumbers | None, bool], ColumnTrials] = {}
 
-    def arrange(self, part: Part) -> ArrangedGroup:
+    def arrange(self, part: LayoutPart) -> ArrangedGroup:
         """The arrangement that suits the queries of the part best."""
         return self.trials(part).arrange_for(part.columns_read)
 
-    def trials(self, part: Part) -> ColumnTrials:
+    def trials(self, part: LayoutPart) -> ColumnTrials:
         """Some of the rows of the part."""
         key = part.features, part.rest
         if key not in self._drawn:

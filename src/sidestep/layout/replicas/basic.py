@@ -16,7 +16,7 @@ from sidestep.layout.columns.rows import RowsByFeatures
 from sidestep.layout.columns.search import search
 from sidestep.layout.replicas.costs import scheme_cost
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Cells, Columns, Features, Layout, ReplicaScheme
+from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers, ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, Climb, Operation, RatedScheme, ReplicaSearch
 from sidestep.layout.replicas.transform import relevant_columns
 from sidestep.layout.weights import Floats
@@ -49,7 +49,7 @@ class FullCopies:
     """Copies of a whole table, each in column groups of its own."""
 
     best: RatedScheme
-    copies: tuple[tuple[Layout, ...], ...]
+    copies: tuple[tuple[ReplicaLayout, ...], ...]
 
 
 def copy_fully(workload: ColumnWorkload, rows: LayoutRows, copies: int) -> FullCopies:
@@ -77,17 +77,17 @@ def copy_fully(workload: ColumnWorkload, rows: LayoutRows, copies: int) -> FullC
     return FullCopies(rated, tuple(made))
 
 
-def _whole(group: Group, cluster: Features, relevant: Sequence[Columns]) -> Layout:
-    return Layout(group, frozenset(at for at in cluster if relevant[at] & group), group)
+def _whole(group: Group, cluster: FeatureNumbers, relevant: Sequence[ColumnNumbers]) -> ReplicaLayout:
+    return ReplicaLayout(group, frozenset(at for at in cluster if relevant[at] & group), group)
 
 
-def _rows(workload: ColumnWorkload, rows: LayoutRows, cluster: Features) -> Floats:
+def _rows(workload: ColumnWorkload, rows: LayoutRows, cluster: FeatureNumbers) -> Floats:
     """The rows that each query reads of a copy that is arranged by these features as a whole."""
     everything = frozenset(range(len(workload.columns)))
     return rows.exact((everything, cluster))[workload.filter_of_query]
 
 
-def _cluster(workload: ColumnWorkload, rows: LayoutRows, most: int) -> list[Features]:
+def _cluster(workload: ColumnWorkload, rows: LayoutRows, most: int) -> list[FeatureNumbers]:
     columns = workload.reads.sum(axis=1) * workload.weights
     clusters = dict(enumerate(_used_alike(workload)))
     read = {at: _rows(workload, rows, cluster) for at, cluster in clusters.items()}
@@ -115,7 +115,7 @@ def _cluster(workload: ColumnWorkload, rows: LayoutRows, most: int) -> list[Feat
     return list(clusters.values())
 
 
-def _used_alike(workload: ColumnWorkload) -> list[Features]:
+def _used_alike(workload: ColumnWorkload) -> list[FeatureNumbers]:
     """Features that help queries of the same sets of columns, together."""
     _, kind = np.unique(workload.reads, axis=0, return_inverse=True)
     helped = workload.helped[workload.filter_of_query] > 0

@@ -11,7 +11,7 @@ from sidestep.errors import SidestepError
 from sidestep.layout.columns.queries import ColumnWorkload, Numbers
 from sidestep.layout.replicas.paths import AS_RUN, PathCost
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Layout, ReplicaScheme
+from sidestep.layout.replicas.schemes import ReplicaLayout, ReplicaScheme
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 
@@ -34,14 +34,14 @@ class Retrieval:
 class LayoutReads:
     """What queries may read of one layout."""
 
-    layout: Layout
+    layout: ReplicaLayout
     rows: Floats
     """For each query the rows that it reads there."""
     eligible: Bits
     """The queries that may read columns other than masters."""
 
 
-def layout_reads(workload: ColumnWorkload, layout: Layout, rows: LayoutRows) -> LayoutReads:
+def layout_reads(workload: ColumnWorkload, layout: ReplicaLayout, rows: LayoutRows) -> LayoutReads:
     """What each query of a workload may read of a layout that is arranged by its features."""
     asked = workload.filter_of_query
     return LayoutReads(layout, rows.exact(layout.cells)[asked], rows.eligible(layout.features)[asked])

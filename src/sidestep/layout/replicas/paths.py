@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-Path = dict[int, int]
+RetrievalPath = dict[int, int]
 """The layout that each column is read from."""
 MOST_PATHS = 4_096
 """Paths of a query that are all tried: of more, one is found greedily."""
@@ -35,7 +35,7 @@ AS_RUN = PathCost()
 """Row ids are counted where a plan reads them."""
 
 
-def greedy_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float]) -> Path:
+def greedy_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float]) -> RetrievalPath:
     """For each column the eligible layout of fewest rows; of equals the one that serves most of the columns.
 
     No path reads fewer cells, and no path reads more row ids than cells: so it costs at most twice the optimum, if a
@@ -51,14 +51,16 @@ def greedy_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float]) ->
     }
 
 
-def optimal_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float], cost: PathCost = AS_RUN) -> Path:
+def optimal_path(
+    eligible: Mapping[int, Sequence[int]], rows: Sequence[float], cost: PathCost = AS_RUN
+) -> RetrievalPath:
     """The cheapest of all paths, each tried: their number is the product of the columns' choices."""
     columns = list(eligible)
     paths = (dict(zip(columns, chosen, strict=True)) for chosen in itertools.product(*(eligible[c] for c in columns)))
     return min(paths, key=lambda path: cost.of(path, rows))
 
 
-def find_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float], cost: PathCost = AS_RUN) -> Path:
+def find_path(eligible: Mapping[int, Sequence[int]], rows: Sequence[float], cost: PathCost = AS_RUN) -> RetrievalPath:
     """The path that a query takes: the cheapest where there are few, else the greedy one or a single layout.
 
     That a single layout needs no row ids is what the greedy choice overlooks most.

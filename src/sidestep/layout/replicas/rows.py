@@ -11,7 +11,7 @@ import numpy as np
 from sidestep.layout.columns.local import LocalFeatures, feature_weights, project, select_features
 from sidestep.layout.columns.queries import ColumnWorkload, SkippingTest
 from sidestep.layout.maxskip import Grouping, partition
-from sidestep.layout.replicas.schemes import Cells, Columns, Features
+from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers
 from sidestep.layout.vectors import Bits, Counts, VectorCounts, Words, unpack
 from sidestep.layout.weights import Floats
 
@@ -40,8 +40,8 @@ class LayoutRows:
         self, workload: ColumnWorkload, vectors: VectorCounts, block: int, most_vectors: int = MOST_VECTORS
     ) -> None:
         self.workload, self.vectors, self.block, self.most_vectors = workload, vectors, block, most_vectors
-        self._counts: dict[Features, float] = {}
-        self._eligible: dict[Features, Bits] = {}
+        self._counts: dict[FeatureNumbers, float] = {}
+        self._eligible: dict[FeatureNumbers, Bits] = {}
         self._read: dict[bytes, Floats] = {}
         self._selected: dict[Cells, LocalFeatures] = {}
 
@@ -50,7 +50,7 @@ class LayoutRows:
         """All rows."""
         return float(self.vectors.rows)
 
-    def count(self, features: Features) -> float:
+    def count(self, features: FeatureNumbers) -> float:
         """How many rows satisfy at least one of these features: |R_i|."""
         if features not in self._counts:
             self._counts[features] = float(self.vectors.counts[self.selected(features)].sum())
@@ -60,7 +60,7 @@ class LayoutRows:
         """Which of the vectors satisfy at least one of these features."""
         return np.asarray(self._bits[:, sorted(features)].any(axis=1))
 
-    def eligible(self, features: Features) -> Bits:
+    def eligible(self, features: FeatureNumbers) -> Bits:
         """The filters that find all rows they want among those of these features.
 
         In some way of the filter each part has one of the features: whatever row it holds for satisfies a part, and so
@@ -94,7 +94,7 @@ class LayoutRows:
             self._read[key] = self._rows(cells[1], local, layout.grouping.unions, layout.grouping.sizes)
         return self._read[key]
 
-    def _rows(self, features: Features, local: LocalFeatures, unions: Words, sizes: Counts) -> Floats:
+    def _rows(self, features: FeatureNumbers, local: LocalFeatures, unions: Words, sizes: Counts) -> Floats:
         skipped = self._test.skipped(unpack(unions, len(local)), local.numbers)
         read = self.count(features) - skipped @ sizes.astype(np.float64)
         return np.where(self.eligible(features), read, self.total)
@@ -105,7 +105,7 @@ class LayoutRows:
             self._selected[cells] = self._select(*cells)
         return self._selected[cells]
 
-    def _select(self, columns: Columns, features: Features) -> LocalFeatures:
+    def _select(self, columns: ColumnNumbers, features: FeatureNumbers) -> LocalFeatures:
         numbers = np.array(sorted(features), np.intp)
         weights = feature_weights(self.workload, columns)[numbers]
         order = np.argsort(-weights, kind="stable")

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from sidestep.errors import SidestepError
 
-Columns = frozenset[int]
+ColumnNumbers = frozenset[int]
 """Columns of a table by position."""
-Features = frozenset[int]
+FeatureNumbers = frozenset[int]
 """Features of a workload by position."""
-Cells = tuple[Columns, Features]
+Cells = tuple[ColumnNumbers, FeatureNumbers]
 """Columns, and the features whose rows are stored of them: a layout without its master columns."""
-RowCount = Callable[[Features], float]
+RowCount = Callable[[FeatureNumbers], float]
 """How many rows satisfy at least one of some features."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ReplicaLayout:
     """One layout of a scheme: columns that share an arrangement of rows (5.4.1).
 
     Contract: the layout holds all of its columns in the rows that satisfy at least one of its features (R_i), and in
@@ -26,9 +26,9 @@ class Layout:
     whose filter implies one of the features.
     """
 
-    columns: Columns
-    features: Features
-    masters: Columns = frozenset()
+    columns: ColumnNumbers
+    features: FeatureNumbers
+    masters: ColumnNumbers = frozenset()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -63,7 +63,7 @@ class ReplicaScheme:
     """
 
     columns: int
-    layouts: tuple[Layout, ...]
+    layouts: tuple[ReplicaLayout, ...]
 
     def __post_init__(self) -> None:
         named = frozenset().union(*(layout.columns for layout in self.layouts))
@@ -81,7 +81,7 @@ class ReplicaScheme:
         A column is master in one layout, the one of the most rows of all that hold it; of equals in the one of fewer
         columns. What then holds nothing (no features, no masters) is left out.
         """
-        merged: dict[Features, Columns] = {}
+        merged: dict[FeatureNumbers, ColumnNumbers] = {}
         for held, features in cells:
             merged[features] = merged.get(features, frozenset()) | held
         ordered = sorted(merged.items(), key=lambda pair: (min(pair[1]), sorted(pair[0])))
@@ -96,7 +96,7 @@ class ReplicaScheme:
         for (held, features, _), mine in zip(layouts, masters, strict=True):
             kept = held if features else frozenset(mine)
             if kept:
-                made.append(Layout(kept, features, frozenset(mine)))
+                made.append(ReplicaLayout(kept, features, frozenset(mine)))
         return cls(columns, tuple(made))
 
     @property

@@ -17,7 +17,7 @@ from sidestep.layout.columns.queries import ColumnWorkload, Numbers
 from sidestep.layout.replicas.costs import LayoutReads, Retrieval, layout_reads, retrieve
 from sidestep.layout.replicas.paths import PathCost
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import Cells, Columns, Features, Layout, ReplicaScheme
+from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers, ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.transform import initial_layouts, merge, merge_replicate, relevant_columns, replicate
 from sidestep.layout.vectors import Bits
 
@@ -74,8 +74,9 @@ def search_replicas(
 
     - ``merge`` of layouts that no feature has in common is tried too, where some query reads both: queries that no
       feature subsumes read such layouts together.
-    - A transformation must pay: of those that take storage, the one that saves most for what it takes. Steps that save
-      nothing would eat up the budget.
+    - A transformation must pay: the best is the one that saves most for the storage that it takes, or simply the one
+      that saves most; a search for each (:data:`LEAST_STORAGE`). Steps that save nothing would eat up the budget.
+    - What no path leads to any more is dropped after each step, so that its storage can be used for the next.
     - Every transformation is held against the budget, ``merge`` as well.
     - Beside single features, all that a set of queries requests is replicated at once: the columns that they read, in
       rows of the features that they use. One feature of twenty that conflict saves next to nothing by itself.
@@ -109,7 +110,7 @@ class Climb:
     def __init__(self, workload: ColumnWorkload, rows: LayoutRows, budget: float, least: float = 0.002) -> None:
         self.workload, self.rows, self.budget, self.least = workload, rows, check_budget(budget), least
         self.relevant = relevant_columns(workload)
-        self._reads: dict[Layout, LayoutReads] = {}
+        self._reads: dict[ReplicaLayout, LayoutReads] = {}
         self._waiting: list[tuple[float, int, int, Operation]] = []
         self._order = itertools.count()
         self._seen: set[tuple[str, tuple[Cells, ...]]] = set()
@@ -123,7 +124,7 @@ class Climb:
         """Operations that a layout of the scheme has a part in."""
         return iter(())
 
-    def features_of(self, columns: Columns) -> Features:
+    def features_of(self, columns: ColumnNumbers) -> FeatureNumbers:
         """The features that some of these columns are relevant for."""
         return frozenset(at for at, named in enumerate(self.relevant) if named & columns)
 
@@ -252,16 +253,16 @@ class _Transformations(Climb):
                 yield Operation("merge", pair, lambda layouts, pair=pair: merge(layouts, *pair))  # type: ignore[misc]
                 yield Operation("merge-replicate", pair, partial(self._merge_replicate, pair))
 
-    def _replicate(self, cells: Cells, features: Features, layouts: tuple[Cells, ...]) -> tuple[Cells, ...]:
+    def _replicate(self, cells: Cells, features: FeatureNumbers, layouts: tuple[Cells, ...]) -> tuple[Cells, ...]:
         return replicate(layouts, cells, features, self.relevant)
 
     def _merge_replicate(self, pair: tuple[Cells, Cells], layouts: tuple[Cells, ...]) -> tuple[Cells, ...]:
         return merge_replicate(layouts, *pair, self.relevant)
 
-    def _touching(self, columns: Columns) -> Bits:
+    def _touching(self, columns: ColumnNumbers) -> Bits:
         return np.asarray(self.workload.reads[:, sorted(columns)].any(axis=1))
 
-    def _replicable(self, cells: Cells) -> Iterator[Features]:
+    def _replicable(self, cells: Cells) -> Iterator[FeatureNumbers]:
         """What of a layout's features is tried for a layout of their own."""
         columns, features = cells
         if len(features) > 1:
@@ -300,8 +301,8 @@ class _Transformations(Climb):
         return requested
 
 
-def cover(workload: ColumnWorkload, rows: LayoutRows, filters: Numbers) -> Features:
-    """Features for a layout that these filters are to read: few rows that have all they want, then what helps to skip.
+def cover(workload: ColumnWorkload, rows: LayoutRows, filters: Numbers) -> FeatureNumbers:
+    """Features for a layout that these filters are to read: few rows that have all they want, and what helps to skip.
 
     Every filter that can be is made eligible, in the way that adds fewest rows. Then further features are taken that
     the filters can use and that hardly add rows.

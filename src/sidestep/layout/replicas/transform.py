@@ -6,32 +6,29 @@ found, where a scheme is made of them (:meth:`~.schemes.ReplicaScheme.of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from sidestep.layout.columns.queries import ColumnWorkload
-from sidestep.layout.replicas.schemes import Cells, Columns, Features
-
-Relevant = Callable[[Features], Columns]
-"""The columns that queries read which some of these features let skip: rel-cols of the thesis."""
+from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers
 
 
-def relevant_columns(workload: ColumnWorkload) -> list[Columns]:
+def relevant_columns(workload: ColumnWorkload) -> list[ColumnNumbers]:
     """For each feature the columns of the queries that it subsumes, or a part of which it subsumes (5.2)."""
     helped = workload.helped[workload.filter_of_query] > 0
     read = helped.T.astype(np.float32) @ workload.reads.astype(np.float32) > 0
     return [frozenset(np.flatnonzero(columns).tolist()) for columns in read]
 
 
-def initial_layouts(columns: int, relevant: Sequence[Columns]) -> tuple[Cells, ...]:
+def initial_layouts(columns: int, relevant: Sequence[ColumnNumbers]) -> tuple[Cells, ...]:
     """A layout for each column, with the features that the column is relevant for; nothing is replicated."""
     local = [frozenset(f for f, named in enumerate(relevant) if column in named) for column in range(columns)]
     return tuple((frozenset({column}), features) for column, features in enumerate(local))
 
 
 def replicate(
-    layouts: Iterable[Cells], layout: Cells, features: Features, relevant: Sequence[Columns]
+    layouts: Iterable[Cells], layout: Cells, features: FeatureNumbers, relevant: Sequence[ColumnNumbers]
 ) -> tuple[Cells, ...]:
     """``repl``: the cells that these features request of a layout get one of their own, which rids it of the features.
 
@@ -49,7 +46,7 @@ def merge(layouts: Iterable[Cells], one: Cells, other: Cells) -> tuple[Cells, ..
 
 
 def merge_replicate(
-    layouts: Iterable[Cells], one: Cells, other: Cells, relevant: Sequence[Columns]
+    layouts: Iterable[Cells], one: Cells, other: Cells, relevant: Sequence[ColumnNumbers]
 ) -> tuple[Cells, ...]:
     """``merge-repl``: one layout of the columns of both and of the features that they have in common.
 
@@ -65,5 +62,5 @@ def merge_replicate(
     return (*rest, *made)
 
 
-def _of(features: Features, relevant: Sequence[Columns]) -> Columns:
+def _of(features: FeatureNumbers, relevant: Sequence[ColumnNumbers]) -> ColumnNumbers:
     return frozenset().union(*(relevant[feature] for feature in features))
