@@ -42,7 +42,7 @@ def test_many_paths_are_not_all_tried(eligible, rows):
     assert AS_RUN.of(find_path(eligible | wide, rows), rows) <= AS_RUN.of(greedy_path(eligible | wide, rows), rows)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(laid_out(), st.booleans())
 def test_paths_lead_to_all_rows_that_a_filter_wants(laid: Laid, always: bool):
     """An eligible layout holds each row that a filter wants, and reads it; others are read for masters alone."""
@@ -76,6 +76,7 @@ def test_paths_lead_to_all_rows_that_a_filter_wants(laid: Laid, always: bool):
         assert found.cost(cost)[at] <= 2 * cost.of(optimal_path(eligible, of, cost), of) + 1e-9
 
 
+@settings(max_examples=25)
 @given(laid_out())
 def test_every_cell_is_stored_once_at_least(laid: Laid):
     scheme, rows = laid.scheme, laid.rows

@@ -59,12 +59,12 @@ def retrieve(reads: Bits, layouts: Sequence[LayoutReads], cost: PathCost = AS_RU
     serves = np.zeros((len(layouts), queries), np.int64)
     open_to = {}
     for column in asked.tolist():
-        at = [number for number, each in enumerate(layouts) if column in each.layout.columns]
-        may = np.array([layouts[number].eligible | (column in layouts[number].layout.masters) for number in at])
-        if not len(at) or not may.any(axis=0)[reads[:, column]].all():
+        holding = [number for number, each in enumerate(layouts) if column in each.layout.columns]
+        may = np.array([layouts[at].eligible | (column in layouts[at].layout.masters) for at in holding])
+        if not holding or not np.logical_or.reduce(may)[reads[:, column]].all():
             raise SidestepError(f"Some query finds column {column} in no layout: the scheme is not complete.")
-        open_to[column] = np.array(at, np.intp), may
-        serves[at] += may & reads[:, column]
+        open_to[column] = np.array(holding, np.intp), may
+        serves[holding] += may & reads[:, column]
     # Of layouts with equal rows the one that serves most: a fraction of a row decides.
     ranked = rows - serves / (2.0 * (columns + 1))
     for column, (at, may) in open_to.items():

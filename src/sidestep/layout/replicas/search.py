@@ -20,6 +20,7 @@ from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers, ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.transform import initial_layouts, merge, merge_replicate, relevant_columns, replicate
 from sidestep.layout.vectors import Bits
+from sidestep.layout.weights import Floats
 
 SEARCH_COST = PathCost(row_id=2.0)
 """A row id is read and sorted by, as in the search for column groups."""
@@ -107,6 +108,10 @@ class Climb:
     :meth:`involving` those that a new layout has a part in.
     """
 
+    scheme: ReplicaScheme
+    rated: RatedScheme
+    costs: Floats
+
     def __init__(self, workload: ColumnWorkload, rows: LayoutRows, budget: float, least: float = 0.002) -> None:
         self.workload, self.rows, self.budget, self.least = workload, rows, check_budget(budget), least
         self.relevant = relevant_columns(workload)
@@ -139,7 +144,7 @@ class Climb:
         return ReplicaSearch(min(path, key=lambda each: each.cost), tuple(path))
 
     def _take(self, scheme: ReplicaScheme) -> None:
-        before = frozenset(self.scheme.cells) if self._turn else frozenset()
+        before: frozenset[Cells] = frozenset(self.scheme.cells) if self._turn else frozenset()
         self._turn += 1
         found = self._retrieve(scheme, np.arange(len(self.workload.weights)))
         pruned = self._prune(scheme, found) if before else scheme
@@ -315,8 +320,8 @@ def cover(workload: ColumnWorkload, rows: LayoutRows, filters: Numbers) -> Featu
     for number in filters.tolist():
         if not workload.filters[number]:
             continue
-        ways = (frozenset(min(part, key=alone) for part in way) for way in workload.filters[number])
-        chosen |= min(ways, key=rows.count)
+        ways = [frozenset(min(part, key=alone) for part in way) for way in workload.filters[number]]
+        chosen.update(min(ways, key=rows.count))
     if not chosen:
         return frozenset()
     used = np.flatnonzero((workload.helped[filters] > 0).any(axis=0))
