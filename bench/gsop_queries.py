@@ -1,15 +1,16 @@
-"""The ten templates of the thesis's 4.7.2 on denormalized TPC-H, as predicates and the columns that they read.
+"""The templates of the thesis on denormalized TPC-H, as predicates and the columns that they read.
 
-They are q3, q5, q6, q11, q12, q16, q19, q20, q21 and q22, which read 7, 7, 4, 4, 5, 4, 8, 3, 5 and 2 columns, as in the
-thesis; parameters come from the ranges of the specification. What the thesis leaves open: q16 is without its exclusion
-of suppliers, q20 asks for the parts of a colour in a nation, q21 without its subqueries, and q22's country codes are
-prefixes of the phone number. Predicates are made directly, so that no query needs a parser or Spark.
+Those of 4.7.2 are q3, q5, q6, q11, q12, q16, q19, q20, q21 and q22, which read 7, 7, 4, 4, 5, 4, 8, 3, 5 and 2 columns;
+those of 5.7.1 are these and q2, q7, q8 and q17, which read 11, 5, 6 and 3, as in the thesis. Parameters come from the
+ranges of the specification. What the thesis leaves open: q2 and q17 are without their subqueries, q16 without its
+exclusion of suppliers, q20 asks for the parts of a colour in a nation, q21 without its subqueries, and q22's country
+codes are prefixes of the phone number. Predicates are made directly, so that no query needs a parser or Spark.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +50,7 @@ puff purple red rose rosy royal saddle salmon sandy seashell sienna sky slate sm
 tomato turquoise violet wheat white yellow
 """
 COLOURS = tuple(_WORDS.split())
+CONTAINERS = ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,12 @@ def year_of(name: str, year: int) -> tuple[Predicate, Predicate]:
     return compare(col(name), ">=", first), compare(col(name), "<", next_first)
 
 
+def q2(draw: Draw) -> tuple[Predicate, ...]:
+    metal = is_like(col("p_type"), "%" + draw.one(TYPES).rpartition(" ")[2])
+    size = compare(col("p_size"), "=", draw.number(1, 50))
+    return size, metal, compare(col("sr_name"), "=", draw.one(tuple(REGIONS)))
+
+
 def q3(draw: Draw) -> tuple[Predicate, ...]:
     day = datetime.date.fromisoformat(draw.day("1995-03-01", 31))
     segment = compare(col("c_mktsegment"), "=", draw.one(SEGMENTS))
@@ -124,6 +132,21 @@ def q6(draw: Draw) -> tuple[Predicate, ...]:
     return *year_of("l_shipdate", int(draw.rng.integers(1993, 1998))), around, few
 
 
+def q7(draw: Draw) -> tuple[Predicate, ...]:
+    one, other = draw.two(NATIONS)
+    ways = [
+        conjunction(compare(col("sn_name"), "=", first), compare(col("cn_name"), "=", second))
+        for first, second in ((one, other), (other, one))
+    ]
+    return disjunction(*ways), between(col("l_shipdate"), datetime.date(1995, 1, 1), datetime.date(1996, 12, 31))
+
+
+def q8(draw: Draw) -> tuple[Predicate, ...]:
+    region = compare(col("cr_name"), "=", draw.one(tuple(REGIONS)))
+    years = between(col("o_orderdate"), datetime.date(1995, 1, 1), datetime.date(1996, 12, 31))
+    return region, years, compare(col("p_type"), "=", draw.one(TYPES))
+
+
 def q11(draw: Draw) -> tuple[Predicate, ...]:
     return (compare(col("sn_name"), "=", draw.one(NATIONS)),)
 
@@ -140,6 +163,11 @@ def q16(draw: Draw) -> tuple[Predicate, ...]:
     other_brand = compare(col("p_brand"), "<>", draw.one(BRANDS))
     other_type = negation(is_like(col("p_type"), draw.one(TYPES).rpartition(" ")[0] + "%"))
     return other_brand, other_type, one_of(col("p_size"), sorted(int(size) for size in sizes))
+
+
+def q17(draw: Draw) -> tuple[Predicate, ...]:
+    kind = f"{draw.one(('SM', 'LG', 'MED', 'JUMBO', 'WRAP'))} {draw.one(CONTAINERS)}"
+    return compare(col("p_brand"), "=", draw.one(BRANDS)), compare(col("p_container"), "=", kind)
 
 
 def q19(draw: Draw) -> tuple[Predicate, ...]:
@@ -175,7 +203,8 @@ def q22(draw: Draw) -> tuple[Predicate, ...]:
     return prefix, compare(col("c_acctbal"), ">", 0)
 
 
-TEMPLATES: dict[Callable[[Draw], tuple[Predicate, ...]], str] = {
+Template = Callable[[Draw], tuple[Predicate, ...]]
+TEMPLATES: dict[Template, str] = {
     q3: "l_orderkey l_extendedprice l_discount o_shippriority",
     q5: "sn_name l_extendedprice l_discount",
     q6: "l_extendedprice",
@@ -187,15 +216,23 @@ TEMPLATES: dict[Callable[[Draw], tuple[Predicate, ...]], str] = {
     q21: "s_name",
     q22: "",
 }
-"""Each template, and the columns that it reads beside those that it filters."""
+"""Each template of 4.7.2, and the columns that it reads beside those that it filters."""
+SELECTIVE: dict[Template, str] = {
+    q2: "s_acctbal s_name sn_name p_partkey p_mfgr s_address s_phone s_comment",
+    q7: "l_extendedprice l_discount",
+    q8: "sn_name l_extendedprice l_discount",
+    q17: "l_extendedprice",
+    **TEMPLATES,
+}
+"""The same for the fourteen templates of 5.7.1."""
 
 
-def random_queries(count: int, seed: int) -> Iterator[GsopQuery]:
+def random_queries(count: int, seed: int, templates: Mapping[Template, str] = TEMPLATES) -> Iterator[GsopQuery]:
     """So many queries, each template as often as the others (but for the last few), in random order."""
     rng = np.random.default_rng(seed)
-    draw, templates = Draw(rng), list(TEMPLATES)
-    for number in rng.permutation(np.arange(count) % len(templates)):
-        template = templates[number]
+    draw, each = Draw(rng), list(templates)
+    for number in rng.permutation(np.arange(count) % len(each)):
+        template = each[number]
         predicates = template(draw)
-        filtered = {each.name for predicate in predicates for each in columns_of(predicate)}
-        yield GsopQuery(template.__name__, predicates, frozenset(filtered | set(TEMPLATES[template].split())))
+        filtered = {name.name for predicate in predicates for name in columns_of(predicate)}
+        yield GsopQuery(template.__name__, predicates, frozenset(filtered | set(templates[template].split())))

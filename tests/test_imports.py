@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({TOP}),
     ),
     "workload": (frozenset({TOP}), frozenset({"logs", "features"}), frozenset({"analysis"})),
-    "layout": (frozenset({TOP}), frozenset({"columns"})),
+    "layout": (frozenset({TOP}), frozenset({"columns"}), frozenset({"replicas"})),
     "prune": (
         frozenset({"plan"}),
         frozenset({"dips", "selectors", "denormal"}),

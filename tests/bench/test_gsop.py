@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from bench.denorm_data import columns
 from bench.gsop_grouping import hill_climb, hyrise, row_store_cost
 from bench.gsop_model import Experiment, compare_layouts, compare_objectives
 from bench.gsop_normalized import normalized_from
-from bench.gsop_queries import COLOURS, NATIONS, random_queries
+from bench.gsop_queries import COLOURS, NATIONS, TEMPLATES, Template, random_queries
 from sidestep.layout.columns.costs import check_groups
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload
 from sidestep.predicate.columns import columns_of
@@ -42,15 +43,17 @@ def test_groupings_by_what_is_read_together():
         assert row_store_cost(workload, groups) <= row_store_cost(workload, [frozenset({at}) for at in range(5)])
 
 
-def small_table(rows: int) -> pa.Table:
+def small_table(rows: int, templates: Mapping[Template, str] = TEMPLATES) -> pa.Table:
     """Random values for the columns that the templates read."""
     draw = np.random.default_rng(0)
-    read = sorted({name for query in random_queries(10, 0) for name in query.columns})
+    read = sorted({name for query in random_queries(len(templates), 0, templates) for name in query.columns})
     texts = {
         "c_mktsegment": SEGMENTS,
         "l_shipmode": MODES,
         "sr_name": tuple(REGIONS),
         "sn_name": NATIONS,
+        "cn_name": NATIONS,
+        "cr_name": tuple(REGIONS),
         "p_name": COLOURS,
         "p_container": ("SM CASE", "MED BOX", "LG PKG", "JUMBO JAR"),
         "c_phone": tuple(f"{code}-100" for code in range(10, 35)),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from sidestep.advisor.families.family import Arrangement
 from sidestep.advisor.trials.grow import grow
@@ -19,7 +20,7 @@ from sidestep.advisor.trials.needs import Needs, Positions, needs_of
 from sidestep.advisor.trials.sample import SEED, Sample
 from sidestep.advisor.trials.trial import Blocks
 from sidestep.layout.columns.costs import Group
-from sidestep.layout.columns.local import MOST_VECTORS, LocalFeatures, rank_features, select_features
+from sidestep.layout.columns.local import MOST_VECTORS, LocalFeatures, rank_by_weight, select_features
 from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.demand import Demand, Demands, Range, merge_demands
 from sidestep.layout.vectors import Bits, VectorCounts, Words, pack, reduce_vectors, unpack
@@ -113,19 +114,26 @@ class ColumnTrials:
         """The filtered columns of few values: that a block knows the set of each is taken for granted here."""
         return tuple(sorted(self._needs.sets))
 
+    def arrange_for(self, columns: Floats) -> ArrangedGroup:
+        """The arrangement with which queries read least, if each reads so many columns here."""
+        return self._try_for(columns.astype(np.int32))[0]
+
     def _try(self, group: Group) -> tuple[ArrangedGroup, Floats]:
-        columns = self.workload.reads[:, sorted(group)].sum(axis=1).astype(np.int32)
+        return self._try_for(self.workload.reads[:, sorted(group)].sum(axis=1).astype(np.int32))
+
+    def _try_for(self, columns: npt.NDArray[np.int32]) -> tuple[ArrangedGroup, Floats]:
         key = (columns // max(1, int(np.gcd.reduce(columns, initial=0)))).tobytes()
         if key not in self._tried:
             weights = np.zeros(len(self.workload.filters))
             np.add.at(weights, self.workload.filter_of_query, self.workload.weights * columns)
             asked = np.flatnonzero(weights)
-            tried = ((one, self._read(one, asked)) for one in self._candidates(group, weights))
+            tried = ((one, self._read(one, asked)) for one in self._candidates(weights))
             self._tried[key] = min(tried, key=lambda pair: float(pair[1] @ weights))
         return self._tried[key]
 
-    def _candidates(self, group: Group, weights: Floats) -> Iterator[ArrangedGroup]:
-        local = select_features(rank_features(self.workload, group), self._vectors, self._most_vectors)
+    def _candidates(self, weights: Floats) -> Iterator[ArrangedGroup]:
+        ranked = rank_by_weight(weights @ self.workload.helped)
+        local = select_features(ranked, self._vectors, self._most_vectors)
         demands = self._demands(local, weights)
         featured = Arrangement("features", f"{len(local)} features", order=self._order(weights))
         yield ArrangedGroup(featured, local, demands)

@@ -49,7 +49,11 @@ def feature_weights(workload: ColumnWorkload, group: Group) -> Floats:
 
 def rank_features(workload: ColumnWorkload, group: Group) -> LocalFeatures:
     """All candidates of a group, ranked; those that no query of the group can use are none."""
-    weights = feature_weights(workload, group)
+    return rank_by_weight(feature_weights(workload, group))
+
+
+def rank_by_weight(weights: Floats) -> LocalFeatures:
+    """The features that weigh anything, those of most weight first."""
     order = np.argsort(-weights, kind="stable")
     order = order[weights[order] > 0]
     return LocalFeatures(order, weights[order])

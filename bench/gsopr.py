@@ -1,0 +1,114 @@
+"""Partial replication (GSOP-R) against column groups: cells and row ids of later queries by storage budget.
+
+The fourteen templates of the thesis (5.7.1) on denormalized TPC-H, some queries to learn from and some later ones,
+worked out in memory: layouts are searched on a sample, each part of them is arranged by all means that sidestep has,
+and the later queries are judged on all rows, each on its best retrieval path. GSOP-SE and GSOP-FC are the basic
+approaches of 5.3, at the same storage. A cell is a value that a query reads, a row id counts as one; both are given as
+multiples of the table's rows, for an average query.
+
+With ``--wide``, the search is also timed on a made-up workload of 70 columns and 100 features.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bench.gsopr_model import BUDGETS, SEARCHED_ROWS, SEARCHED_VECTORS, Measured, compare_schemes, replica_experiment
+from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload, subsumed_by
+from sidestep.layout.columns.rows import RowsByFeatures
+from sidestep.layout.columns.search import search
+from sidestep.layout.replicas.rows import LayoutRows
+from sidestep.layout.replicas.search import search_replicas
+from sidestep.layout.vectors import pack, reduce_vectors
+
+WIDE_COLUMNS, WIDE_FEATURES, WIDE_QUERIES = 70, 100, 600
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sf", type=float, default=0.1, help="TPC-H scale factor")
+    parser.add_argument("--train", type=int, default=1_400, help="queries to learn from")
+    parser.add_argument("--test", type=int, default=140, help="later queries")
+    parser.add_argument("--blocks", type=int, default=1_000, help="blocks that the whole table would have")
+    parser.add_argument("--budgets", default=",".join(f"{budget:g}" for budget in BUDGETS), help="comma-separated")
+    parser.add_argument("--basic", action=argparse.BooleanOptionalAction, default=True, help="GSOP-SE and GSOP-FC too")
+    parser.add_argument(
+        "--wide", action=argparse.BooleanOptionalAction, default=True, help="time a search on 70 columns"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the queries")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    console = Console()
+    budgets = [float(text) for text in str(args.budgets).split(",")]
+    experiment = replica_experiment(args.sf, args.train, args.test, args.blocks, args.seed)
+    measured = compare_schemes(experiment, budgets, console.print, args.basic)
+    _print(console, measured, f"{args.test} later queries, SF {args.sf:g}, {experiment.rows:,} rows")
+    replicated = {f"{budget:.1f}": measured[f"gsop-r {budget:g}"] for budget in budgets}
+    gsop = measured["gsop"].total
+    wide = wide_search(budgets, args.seed) if args.wide else []
+    return {
+        "cells": {name: round(each.total, 4) for name, each in replicated.items()},
+        "times_fewer_cells": {name: round(gsop / each.total, 2) for name, each in replicated.items() if each.total},
+        "compared": {name: round(each.total, 4) for name, each in measured.items()},
+        "storage": {name: round(each.storage, 3) for name, each in measured.items()},
+        "row_ids": {name: round(each.row_ids, 4) for name, each in measured.items()},
+        "search_s": {name: round(each.search_s, 1) for name, each in replicated.items()},
+        "wide_search_s": {name: round(taken, 1) for name, taken in wide},
+        "greedy_optimal_share": {name: round(each.greedy_optimal, 4) for name, each in replicated.items()},
+        "templates": {name: each.by_template for name, each in measured.items()},
+    }
+
+
+def wide_search(
+    budgets: Sequence[float], seed: int, queries: int = WIDE_QUERIES, rows: int = SEARCHED_ROWS
+) -> list[tuple[str, float]]:
+    """Seconds that searches take for 70 columns and 100 features, where queries of 20 kinds share columns at random."""
+    rng = np.random.default_rng(seed)
+    kinds = []
+    for _ in range(20):
+        # A few columns are read by many, as in real logs.
+        columns = np.unique(np.minimum(rng.zipf(1.3, 12), WIDE_COLUMNS) - 1)
+        kinds.append((columns, rng.choice(WIDE_FEATURES, 12, replace=False)))
+    asked = []
+    for _ in range(queries):
+        columns, features = kinds[int(rng.integers(len(kinds)))]
+        used = rng.choice(features, int(rng.integers(1, 4)), replace=False)
+        asked.append(ColumnQuery(frozenset(f"c{at}" for at in columns), subsumed_by(used.tolist())))
+    workload = ColumnWorkload.of([f"c{at}" for at in range(WIDE_COLUMNS)], WIDE_FEATURES, asked)
+    share = rng.beta(0.5, 3, WIDE_FEATURES)
+    vectors = reduce_vectors(pack(rng.random((rows, WIDE_FEATURES)) < share), WIDE_FEATURES)
+    block = max(1, rows // 1_000)
+    groups = search(workload, RowsByFeatures(workload, vectors, block, SEARCHED_VECTORS)).best.groups
+    taken = []
+    for budget in budgets:
+        began = time.perf_counter()
+        search_replicas(workload, LayoutRows(workload, vectors, block, SEARCHED_VECTORS), budget, groups)
+        taken.append((f"{budget:.1f}", time.perf_counter() - began))
+    return taken
+
+
+def _print(console: Console, measured: Mapping[str, Measured], title: str) -> None:
+    table = Table(title=title)
+    for heading in ("scheme", "layouts", "storage", "cells", "row ids", "sum", "times fewer", "search s", "greedy"):
+        table.add_column(heading, justify="left" if heading == "scheme" else "right")
+    gsop = measured["gsop"].total
+    for name, each in measured.items():
+        table.add_row(
+            name,
+            str(each.layouts),
+            f"{each.storage:.2f}",
+            f"{each.cells:.3f}",
+            f"{each.row_ids:.3f}",
+            f"{each.total:.3f}",
+            f"{gsop / each.total:.2f}" if each.total else "-",
+            f"{each.search_s:.1f}",
+            f"{each.greedy_optimal:.0%}",
+        )
+    console.print(table)
