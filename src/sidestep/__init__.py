@@ -9,8 +9,10 @@
 from sidestep._version import __version__
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.advisor.layouts.what_if import WhatIf, WhatIfPoint
 from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarning, TableNotFound, UnsupportedTable
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
+from sidestep.prune.explain.scan_blocks import ScanBlocks, SkipReason
 from sidestep.spark import (
     Enabled,
     GroupReport,
@@ -23,12 +25,14 @@ from sidestep.spark import (
     Progress,
     Recorder,
     ScanMetrics,
+    SparkStage,
     Stage,
     Step,
     WriteReport,
     advise,
     analyze,
     append,
+    blocks,
     delete,
     disable,
     enable,
@@ -38,22 +42,25 @@ from sidestep.spark import (
     merge,
     metrics,
     optimize,
+    query,
     read,
     record,
     sql,
     stable,
     status,
     update,
+    what_if,
 )
 from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.status import IndexStatus, SynopsesStatus
 from sidestep.store.upkeep.vacuum import VacuumReport, vacuum
-from sidestep.workload import Failure, Feature, FeatureSet, TableAnalysis
+from sidestep.workload import Curve, Failure, Feature, FeatureSet, TableAnalysis
 
 __all__ = [
     "Advice",
     "Amounts",
     "Conflict",
+    "Curve",
     "DamagedFile",
     "Drift",
     "Enabled",
@@ -74,10 +81,13 @@ __all__ = [
     "Progress",
     "Reason",
     "Recorder",
+    "ScanBlocks",
     "ScanMetrics",
     "ScanReport",
     "SidestepError",
     "SidestepWarning",
+    "SkipReason",
+    "SparkStage",
     "Stage",
     "Step",
     "SynopsesStatus",
@@ -85,11 +95,14 @@ __all__ = [
     "TableNotFound",
     "UnsupportedTable",
     "VacuumReport",
+    "WhatIf",
+    "WhatIfPoint",
     "WriteReport",
     "__version__",
     "advise",
     "analyze",
     "append",
+    "blocks",
     "delete",
     "disable",
     "enable",
@@ -99,6 +112,7 @@ __all__ = [
     "merge",
     "metrics",
     "optimize",
+    "query",
     "read",
     "record",
     "sql",
@@ -106,4 +120,5 @@ __all__ = [
     "status",
     "update",
     "vacuum",
+    "what_if",
 ]

@@ -134,6 +134,27 @@ def choose_groups(
     return ChosenGroups(tuple(groups), scheme.cost, together, tuple(sorted(study.sample.types)))
 
 
+@dataclass(frozen=True, slots=True)
+class GroupsTrial:
+    """The best division of the columns for one size of blocks; shares are of all cells that queries ask for."""
+
+    groups: tuple[tuple[str, ...], ...]
+    read: float
+    """What the queries would read of it, row ids and their join included."""
+    together: float
+    """What they would read of one group that has all columns."""
+
+
+def try_groups(study: ColumnStudy, *, seconds: float = SECONDS) -> GroupsTrial:
+    """What the queries would read of the best column groups there are, without working out how to arrange them."""
+    began = time.monotonic()
+    scheme, together = _choose_scheme(study, lambda: time.monotonic() - began > seconds)
+    workload = study.workload
+    rows = min(RATED_ROWS, len(study.sample))
+    everything = max(1.0, float(workload.weights @ workload.reads.sum(axis=1)) * rows)
+    return GroupsTrial(scheme.names(workload), scheme.cost / everything, together / everything)
+
+
 def _choose_scheme(study: ColumnStudy, stop: Callable[[], bool]) -> tuple[Scheme, float]:
     """The scheme, and what one group for all would cost."""
     workload = study.workload
