@@ -93,7 +93,7 @@ class serving:
         config = uvicorn.Config(
             guarded_app(console, "127.0.0.1", token), log_level="error", access_log=False, timeout_graceful_shutdown=1
         )
-        self.server, self.listener = uvicorn.Server(config), listener
+        self.server, self.listener, self.console = uvicorn.Server(config), listener, console
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
 
     def __enter__(self) -> str:
@@ -103,6 +103,7 @@ class serving:
         return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
 
     def __exit__(self, *error: object) -> None:
+        self.console.jobs.closed = True
         self.server.should_exit = True
         self.thread.join(timeout=20)
         self.listener.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -37,10 +38,11 @@ def jobs():
 
 
 def wait_for(jobs, job):
-    for _ in jobs.events():
+    for _ in range(2_000):
         if job.over:
             return job
-    raise AssertionError
+        time.sleep(0.01)
+    raise AssertionError(job.state)
 
 
 def test_a_job_tells_how_far_it_is_and_what_came_of_it(jobs):
@@ -104,6 +106,9 @@ def test_no_more_than_some_wait(jobs):
     go_on.set()
 
 
-def test_whoever_listens_hears_of_all_jobs_first(jobs):
+def test_whoever_listens_hears_of_all_jobs_first_and_then_of_those_that_changed(jobs):
     done = wait_for(jobs, jobs.start("load", "a", {}, lambda progress: (None, {})))
-    assert next(jobs.events()) == [done]
+    moment, changed = jobs.changes(0)
+    assert changed == [done]
+    other = wait_for(jobs, jobs.start("load", "b", {}, lambda progress: (None, {})))
+    assert jobs.changes(moment)[1] == [other]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from starlette.exceptions import HTTPException
 
 import sidestep
 from sidestep import IndexStatus, LogAnalysis, Progress, SidestepError
@@ -24,6 +26,9 @@ from sidestep.console.workspace import UnknownName, Workspace
 
 MOST_BLOCK_ROWS = 500
 MOST_STATEMENTS = 200
+POLL_SECONDS, MOST_QUIET = 0.15, 100
+"""How often jobs are looked at for whoever listens; after so many looks without news they are told that there is none,
+so that a connection that is gone is noticed."""
 PLOTLY = "plotly.min.js"
 _TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -369,15 +374,20 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
         return _json([job.to_dict() for job in jobs.all()])
 
     @app.get("/api/jobs/events")
-    def events() -> StreamingResponse:
+    async def events() -> StreamingResponse:
         """Jobs as they change, as server-sent events: first all of them."""
 
-        def stream() -> Iterator[str]:
-            for changed in jobs.events():
-                if changed is None:
-                    yield ": nothing new\n\n"
-                for job in changed or ():
+        async def stream() -> AsyncIterator[str]:
+            moment, quiet = 0, 0
+            yield ": jobs as they change\n\n"
+            while not jobs.closed:
+                moment, changed = jobs.changes(moment)
+                for job in changed:
                     yield f"event: job\ndata: {json.dumps(job.to_dict(), default=str)}\n\n"
+                quiet = 0 if changed else quiet + 1
+                if quiet % MOST_QUIET == MOST_QUIET - 1:
+                    yield ": nothing new\n\n"
+                await asyncio.sleep(POLL_SECONDS)
 
         return StreamingResponse(stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,8 +24,6 @@ DONE, FAILED, STOPPED = "done", "failed", "stopped"
 MOST_JOBS = 100
 """Jobs that are remembered; of those that are over, the oldest go first."""
 MOST_WAITING = 20
-IDLE_SECONDS = 15.0
-"""After so long without news a listener is told that there is none, so that a connection that is gone is noticed."""
 
 
 class Stopped(Exception):
@@ -107,22 +105,22 @@ class Jobs:
         self._numbers = itertools.count(1)
         self._waiting: queue.Queue[tuple[Job, Work] | None] = queue.Queue()
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._change = 0
+        self._moment = 0
         self._changes: dict[int, int] = {}
-        self._closed = False
+        self.closed = False
+        """Whether the server ends: whoever listens has heard all."""
         self._thread = threading.Thread(target=self._run, name="sidestep-console-jobs", daemon=True)
         self._thread.start()
 
     def start(self, kind: str, about: str, request: dict[str, Any], work: Work) -> Job:
         """Put a job at the end of those that wait."""
-        with self._changed:
+        with self._lock:
             if sum(not job.over for job in self._jobs.values()) >= MOST_WAITING:
                 raise SidestepError(f"{MOST_WAITING} jobs are waiting already: stop some of them first.")
             job = Job(next(self._numbers), kind, about, request)
             self._jobs[job.id] = job
             for old in [each.id for each in self._jobs.values() if each.over][: max(0, len(self._jobs) - MOST_JOBS)]:
-                del self._jobs[old]
+                del self._jobs[old], self._changes[old]
             self._note(job)
         self._waiting.put((job, work))
         return job
@@ -138,7 +136,7 @@ class Jobs:
 
     def stop(self, job: Job) -> None:
         """Have a job stopped: one that waits at once, one that runs as soon as Spark and the step it is in let go."""
-        with self._changed:
+        with self._lock:
             if job.over:
                 return
             job._stop.set()
@@ -146,30 +144,22 @@ class Jobs:
             self._note(job)
         self._spark.sparkContext.cancelJobsWithTag(job.tag)
 
-    def events(self) -> Iterator[list[Job] | None]:
-        """First all jobs, then those that changed, as they do; None now and then if nothing has."""
-        seen = 0
-        while not self._closed:
-            with self._changed:
-                if self._change <= seen:
-                    self._changed.wait(IDLE_SECONDS)
-                changed = [self._jobs[id] for id, change in self._changes.items() if change > seen and id in self._jobs]
-                seen = self._change
-            yield changed or None
+    def changes(self, since: int) -> tuple[int, list[Job]]:
+        """The jobs that changed since a moment, all of them since 0; and the moment that it is now."""
+        with self._lock:
+            changed = [self._jobs[id] for id, moment in self._changes.items() if moment > since and id in self._jobs]
+            return self._moment, changed
 
     def close(self) -> None:
         """Stop everything."""
-        self._closed = True
+        self.closed = True
         for job in self.all():
             self.stop(job)
         self._waiting.put(None)
-        with self._changed:
-            self._changed.notify_all()
 
     def _note(self, job: Job) -> None:
-        self._change += 1
-        self._changes[job.id] = self._change
-        self._changed.notify_all()
+        self._moment += 1
+        self._changes[job.id] = self._moment
 
     def _run(self) -> None:
         while (entry := self._waiting.get()) is not None:
@@ -184,12 +174,12 @@ class Jobs:
             # Told from the job's own thread at the end of a stage, and from another one meanwhile.
             if job._stop.is_set() and threading.get_ident() == mine:
                 raise Stopped
-            with self._changed:
+            with self._lock:
                 job.step, job.seconds = step, time.monotonic() - started
                 job.stages[step.stage] = step.seconds
                 self._note(job)
 
-        with self._changed:
+        with self._lock:
             job.state = RUNNING
             self._note(job)
         context = self._spark.sparkContext
@@ -201,7 +191,7 @@ class Jobs:
             error = self._describe(problem)
         finally:
             context.removeJobTag(job.tag)
-        with self._changed:
+        with self._lock:
             job.seconds = time.monotonic() - started
             stopped = job._stop.is_set() and result is None
             job.value, job.result = value, result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from pyspark.sql import SparkSession
@@ -44,6 +45,18 @@ def address(listener: socket.socket, host: str, token: str | None) -> str:
     return f"http://{name}:{listener.getsockname()[1]}/" + ("" if token is None else f"?token={token}")
 
 
+class _Server(uvicorn.Server):
+    """Tells those that listen for jobs when it ends: their connections would keep it."""
+
+    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+        super().__init__(config)
+        self._console = console
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._console.jobs.closed = True
+        super().handle_exit(sig, frame)
+
+
 def serve(
     spark: SparkSession,
     workspace: Workspace,
@@ -60,6 +73,6 @@ def serve(
         guarded_app(console, host, token), log_level="warning", access_log=False, timeout_graceful_shutdown=2
     )
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, console).run(sockets=[listener])
     finally:
         console.close()

@@ -59,7 +59,7 @@ export function tile(label, value, unit = "", also = "", kind = "") {
 }
 
 export function table(columns, rows, attributes = {}) {
-  const numeric = (at) => (columns[at].number ? "number" : null);
+  const numeric = (at) => (columns[at].number ? "number" : columns[at].tight ? "tight" : null);
   return h("div.scroll", {}, h("table", attributes,
     h("thead", {}, h("tr", {}, columns.map((column, at) => h("th", { class: numeric(at), scope: "col", title: column.title }, column.name)))),
     h("tbody", {}, rows.map((row) => {

@@ -112,10 +112,12 @@ export async function skipping(main, workspace) {
 
 function runTiles(ran) {
   const { on, off } = ran.runs;
+  const left = ran.explanation.scans.map((scan) => scan.bytes?.kept);
+  const bytes = left.every((one) => Number.isFinite(one)) ? left.reduce((sum, one) => sum + one, 0) : on.bytes;
   const against = (mine, other, show) => (off ? `without: ${show(other)}${other && mine < other ? `, ${(other / Math.max(mine, 1e-9)).toFixed(1)} × more` : ""}` : "");
   return h("div.tiles", { id: "runs" }, tile("Rows read", count(on.rows), "", against(on.rows, off?.rows, count), "good"),
     tile("Files read", count(on.files), "", against(on.files, off?.files, count)),
-    tile("Bytes of these files", ...sizeParts(on.bytes), against(on.bytes, off?.bytes, size)),
+    tile("Bytes read", ...sizeParts(bytes), against(bytes, off?.bytes, size)),
     tile("Time", ...timeParts(on.seconds), against(on.seconds, off?.seconds, time)));
 }
 

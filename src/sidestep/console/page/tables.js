@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { finished, jobCard, onJobs, over, start } from "./jobs.js";
 
 const kept = { table: null, columns: [], offset: 0 };
-const PAGE = 50;
+const PAGE = 25;
 
 export async function tables(main, workspace) {
   const list = h("div");
@@ -63,7 +63,7 @@ export async function tables(main, workspace) {
     fill(detail, h("div.tiles", {}, tile("Files indexed", count(status.indexed_files), `of ${count(status.files)}`), tile("Blocks", count(status.blocks), "", status.blocks ? `${count(Math.round(status.indexed_rows / status.blocks))} rows each, on average` : ""),
       tile("Index", ...size(status.index_bytes).split(" "), status.indexed_bytes ? `${percent(status.index_bytes / status.indexed_bytes, 2)} of the data` : ""), tile("Laid out", status.files ? percent(status.organized_files / status.files, 0).split(" ")[0] : "–", status.files ? "%" : "", `${count(status.organized_files)} of ${plural(status.files, "file")}`)),
     card("Advice", acts, h("div.stack", {}, place, advice(status).map(([text, kind]) => note(text, kind)), status.problems.map((text) => note(text, "bad")), status.notes.map((text) => note(text)), status.drift ? drift(status.drift) : null)),
-    h("div.two", {}, status.synopses.length ? card("Synopses beside zone maps", "What they take, and the share of blocks a value is looked for in.", table([{ name: "column" }, { name: "synopsis" }, { name: "blocks", number: true }, { name: "size", number: true }, { name: "keeps", number: true, title: "share of other blocks that are read when one value is looked for" }, { name: "zone map alone", number: true }, { name: "false positives", number: true, title: "estimated, at most" }],
+    h("div.two.wide", {}, status.synopses.length ? card("Synopses beside zone maps", "What they take, and the share of blocks a value is looked for in.", table([{ name: "column", tight: true }, { name: "synopsis", tight: true }, { name: "blocks", number: true }, { name: "size", number: true }, { name: "keeps", number: true, title: "share of other blocks that are read when one value is looked for" }, { name: "zone map alone", number: true }, { name: "false positives", number: true, title: "estimated, at most" }],
       status.synopses.flatMap((one) => one.held.map((held, at) => [at ? "" : h("code", {}, one.column), held.text, count(held.blocks), size(held.bytes), at ? "" : percent(one.kept), at ? "" : percent(one.zone_map_kept), at || one.false_positives === null ? "" : `≤ ${percent(one.false_positives)}`]))))
       : card("Synopses beside zone maps", "None: zone maps alone say which blocks a value may be in.", note(missing === status.files ? "Index the table to have them chosen." : "A sample showed none that would save enough; with a log, they are chosen for its queries.")),
     card("Columns", `${plural(status.columns.length, "column")} indexed${status.partition_columns.length ? `; partitioned by ${status.partition_columns.join(", ")}` : ""}`, h("div", { style: "max-height:320px;overflow:auto" }, table([{ name: "column" }, { name: "type" }, { name: "files", number: true }], status.columns.map((one) => [h("code", {}, one.name), one.type, `${count(one.files)} of ${count(status.files)}`]))))),
@@ -72,6 +72,7 @@ export async function tables(main, workspace) {
   function blocksCard(status) {
     const rows = h("div");
     const names = status.columns.map((one) => one.name);
+    const isNumber = (name) => /int|float|double|decimal/.test(status.columns.find((one) => one.name === name)?.type ?? "");
     kept.columns = kept.columns.filter((name) => names.includes(name));
     if (!kept.columns.length) kept.columns = names.slice(0, 2);
     const chips = h("div.legend", { style: "max-height:86px;overflow:auto" }, names.map((name) => {
@@ -87,9 +88,9 @@ export async function tables(main, workspace) {
       try {
         const found = await api.blocks(kept.table, kept.columns, kept.offset, PAGE);
         const at = (name) => found.columns.findIndex((one) => one.name === name);
-        const columns = [{ name: "block", number: true }, { name: "file" }, { name: "rows", number: true }, { name: "bytes", number: true }, ...kept.columns.flatMap((name) => [{ name: `min ${name}` }, { name: `max ${name}` }]), ...(found.rows.some((row) => row[at("features")]) ? [{ name: "features that some row has" }] : [])];
+        const columns = [{ name: "block", number: true }, { name: "file", tight: true }, { name: "rows", number: true }, { name: "bytes", number: true }, ...kept.columns.flatMap((name) => [{ name: `min ${name}`, number: isNumber(name) }, { name: `max ${name}`, number: isNumber(name) }]), ...(found.rows.some((row) => row[at("features")]) ? [{ name: "features that some row has" }] : [])];
         const cell = (value) => (value === null || value === undefined ? h("span.muted", {}, "–") : short(String(value), 40));
-        fill(rows, table(columns, found.rows.map((row) => [count(row[at("block")]), h("span", { title: row[at("file")] }, short(String(row[at("file")]), 34)), count(row[at("rows")]), size(row[at("bytes")]),
+        fill(rows, table(columns, found.rows.map((row) => [count(row[at("block")]), h("span", { title: row[at("file")] }, short(String(row[at("file")]), 28)), count(row[at("rows")]), size(row[at("bytes")]),
           ...kept.columns.flatMap((name) => [cell(row[at(`min:${name}`)]), cell(row[at(`max:${name}`)])]), ...(columns.at(-1).name.startsWith("features") ? [row[at("features")] ? h("span", { title: row[at("features")].join("\n") }, `${row[at("features")].length} of ${row[at("union_vector")].length}`) : "–"] : [])])),
         h("div.row", { style: "margin-top:10px" }, h("button.button", { disabled: !kept.offset, onclick: () => { kept.offset = Math.max(0, kept.offset - PAGE); show(); } }, "Before"),
           h("button.button", { disabled: kept.offset + PAGE >= found.total, onclick: () => { kept.offset += PAGE; show(); } }, "Next"), h("span.fine", {}, `${count(kept.offset + 1)} to ${count(Math.min(found.total, kept.offset + PAGE))} of ${plural(found.total, "block")}`)));

@@ -98,7 +98,7 @@ function tableDetail(detail, job, first) {
       tile("Threshold T", count(current.feature_set.found.threshold), "queries"), tile("Scans", count(current.scans), "", `${count(current.unfiltered)} without a filter`));
     const heaviest = Math.max(1, ...current.features.map((one) => one.weight));
     fill(features, current.features.length ? table([{ name: "#", number: true }, { name: "feature" }, { name: "queries", number: true }],
-      current.features.map((one, at) => [String(at + 1), h("div", {}, h("code", {}, one.feature), h("details", {}, h("summary", {}, `${plural(one.filters, "distinct filter")}; queries behind it`),
+      current.features.map((one, at) => [String(at + 1), h("div", {}, h("code.clamp", { title: one.feature }, one.feature), h("details", {}, h("summary", {}, `${plural(one.filters, "distinct filter")}; queries behind it`),
         one.examples.map((text) => h("pre", {}, text)))),
       h("div.weight", {}, h("div.bar", {}, h("i", { style: `width:${(100 * one.weight) / heaviest}%` })), h("span", {}, count(one.weight)))]))
       : note("No set of predicates serves that many queries: lower the threshold."), current.notes.map((text) => note(text, "warn")));
