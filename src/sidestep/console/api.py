@@ -37,13 +37,13 @@ Rows = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Number = Annotated[int, Path(ge=0, le=1_000_000_000)]
 
 
-class Request_(BaseModel):
+class Asked(BaseModel):
     """What all requests have in common: nothing that is not asked for."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Analyze(Request_):
+class Analyze(Asked):
     """Find what the queries of a log have in common."""
 
     log: Name
@@ -55,7 +55,7 @@ class Analyze(Request_):
     """What the log calls a table, where that is not its name here: name in the log to table."""
 
 
-class OfTable(Request_):
+class OfTable(Asked):
     """Something about one table and the queries of a log."""
 
     table: Name
@@ -105,7 +105,7 @@ class Drift(OfTable):
     log: Name
 
 
-class Select(Request_):
+class Select(Asked):
     """Select features once more, from queries that were analyzed before."""
 
     table: Name
@@ -113,7 +113,7 @@ class Select(Request_):
     threshold: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
-class Sql(Request_):
+class Sql(Asked):
     """A query, and for tables that are to be read from another copy which that is."""
 
     sql: Annotated[str, Field(min_length=1, max_length=100_000)]
@@ -245,7 +245,7 @@ def _add_tables(app: FastAPI, console: Console) -> None:
 def _add_jobs(app: FastAPI, console: Console) -> None:
     workspace, jobs, spark = console.workspace, console.jobs, console.spark
 
-    def begin(kind: str, about: str, request: Request_, work: Callable[[Progress], Any], data: Any = None) -> Response:
+    def begin(kind: str, about: str, request: Asked, work: Callable[[Progress], Any], data: Any = None) -> Response:
         def run(progress: Progress) -> tuple[Any, dict[str, Any]]:
             try:
                 value = work(progress)
