@@ -85,9 +85,14 @@ def test_a_job_stops_at_the_end_of_its_step(jobs):
 
 
 def test_a_job_that_waits_is_stopped_at_once_and_never_runs(jobs):
-    go_on, ran = threading.Event(), []
+    go_on, ran = threading.Event(), list[int]()
     first = jobs.start("load", "a", {}, lambda progress: (go_on.wait(20), {}))
-    second = jobs.start("load", "b", {}, lambda progress: (ran.append(1), {}))
+
+    def run(progress):
+        ran.append(1)
+        return None, {}
+
+    second = jobs.start("load", "b", {}, run)
     jobs.stop(second)
     assert second.state == "stopped"
     go_on.set()

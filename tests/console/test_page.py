@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -79,7 +80,7 @@ def test_the_whole_story(page, served, spark):
     session = spark.newSession()
     with sidestep.enable(session):
         df = sidestep.query(session, QUERY, tables={"sales": str(served.root / "sales_sop")})
-        explained = sidestep.explain(df)
+        explained: Any = sidestep.explain(df)
     (scan,) = explained.scans
     for name, amounts in (("Files", scan.files), ("Row groups", scan.row_groups), ("Rows", scan.rows)):
         shown = page.locator(f"[data-share='{name}'] .value").inner_text()

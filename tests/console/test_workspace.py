@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -83,11 +85,13 @@ def test_a_new_table_lies_in_the_folder(folder):
 
 
 def test_what_is_given_has_to_be_there(tmp_path):
-    for arguments in (
-        ([tmp_path / "no"],),
-        ([], {"t": str(tmp_path / "no")}),
-        ([],),
-        ([tmp_path], {}, [str(tmp_path / "no")]),
-    ):
+    nowhere = str(tmp_path / "no")
+    given: list[dict[str, Any]] = [
+        {"folders": [nowhere]},
+        {"folders": [], "tables": {"t": nowhere}},
+        {"folders": []},
+        {"folders": [tmp_path], "logs": [nowhere]},
+    ]
+    for arguments in given:
         with pytest.raises(SidestepError):
-            Workspace(*arguments)
+            Workspace(**arguments)

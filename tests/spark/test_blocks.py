@@ -77,8 +77,7 @@ def test_a_table_that_was_laid_out_tells_features(spark, root, tmp_path):
     )
     found = sidestep.blocks(spark, str(tmp_path / "laid"), columns=["mode"])
     assert found.num_rows == report.blocks
-    rows = {id: [] for id in found["block_id"].to_pylist()}
-    assert sorted(rows) == list(range(report.blocks))
+    assert sorted(found["block_id"].to_pylist()) == list(range(report.blocks))
     data = pq.read_table([str(tmp_path / "laid" / path) for path in set(found["file"].to_pylist())])
     hidden = next(name for name in data.column_names if name.startswith("_"))
     for row in found.to_pylist():

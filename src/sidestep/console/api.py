@@ -281,7 +281,11 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
         """Estimate what queries would read under other row orders."""
         table, path = str(workspace.table(asked.table).path), str(workspace.log(asked.log).path)
         name = asked.name or asked.table
-        options = {"name": name, "tables": console.others(asked.table, name), "min_size": asked.min_size}
+        options: dict[str, Any] = {
+            "name": name,
+            "tables": console.others(asked.table, name),
+            "min_size": asked.min_size,
+        }
         return begin(
             "advise",
             f"{asked.table} by {asked.log}",
@@ -295,7 +299,11 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
         """Estimate what queries would read with other sizes of blocks, and with columns in groups."""
         table, path = str(workspace.table(asked.table).path), str(workspace.log(asked.log).path)
         name = asked.name or asked.table
-        options = {"name": name, "tables": console.others(asked.table, name), "min_sizes": asked.min_sizes}
+        options: dict[str, Any] = {
+            "name": name,
+            "tables": console.others(asked.table, name),
+            "min_sizes": asked.min_sizes,
+        }
         return begin(
             "what-if",
             f"{asked.table} by {asked.log}",

@@ -140,12 +140,12 @@ async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes | None:
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > MOST_BODY:
         return None
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return body
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > MOST_BODY:
             return None
         if not message.get("more_body"):

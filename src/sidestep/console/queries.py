@@ -78,14 +78,14 @@ class Queries:
             on = sidestep.query(pair.on, sql, tables=tables)
             rows = self._first_rows(on)
             explained = sidestep.explain(on)
-            frames = {"on": lambda: sidestep.query(pair.on, sql, tables=tables)}
+            sessions = {"on": pair.on}
             # A table in column groups can be read only with sidestep.
             if both and not any(scan.groups for scan in explained.scans):
-                frames["off"] = lambda: sidestep.query(pair.off, sql, tables=tables)
-            runs: dict[str, list[tuple[dict[str, Any], DataFrame]]] = {name: [] for name in frames}
+                sessions["off"] = pair.off
+            runs: dict[str, list[tuple[dict[str, Any], DataFrame]]] = {name: [] for name in sessions}
             for _ in range(RUNS):
-                for name, frame in frames.items():
-                    df = frame()
+                for name, session in sessions.items():
+                    df = sidestep.query(session, sql, tables=tables)
                     runs[name].append((self._measure(df), df))
                 if sum(run["seconds"] for made in runs.values() for run, _ in made) > ENOUGH_SECONDS:
                     break

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
-from pyspark.status import SparkStageInfo
+from pyspark import SparkContext, SparkStageInfo
 
 POLL_SECONDS = 0.2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +39,13 @@ def session(spark):
         yield made
 
 
+def told_of(query) -> tuple[Any, Any]:
+    """The report on the facts of a query, and their blocks."""
+    told = sidestep.explain(query)
+    at = next(number for number, scan in enumerate(told.scans) if scan.table.endswith("facts"))
+    return told.scans[at], told.blocks[at]
+
+
 def ask(session, tables, sql):
     return sidestep.query(session, sql, tables={name: str(tables / name) for name in ("facts", "dims")})
 
@@ -53,10 +62,7 @@ QUERIES = [
 @pytest.mark.parametrize(("sql", "kind"), QUERIES)
 def test_blocks_are_those_that_are_counted_and_skipped_ones_hold_nothing(session, tables, sql, kind):
     df = ask(session, tables, sql)
-    told = sidestep.explain(df)
-    at = next(number for number, scan in enumerate(told.scans) if scan.table.endswith("facts"))
-    scan, blocks = told.scans[at], told.blocks[at]
-    assert blocks is not None
+    scan, blocks = told_of(df)
     assert len(blocks) == scan.row_groups.total == 48
     assert int(blocks.read.sum()) == scan.row_groups.kept
     assert int(blocks.rows[blocks.read].sum()) == scan.rows.kept
@@ -76,7 +82,7 @@ def test_blocks_are_those_that_are_counted_and_skipped_ones_hold_nothing(session
 
 
 def test_a_proof_names_what_it_rests_on(session, tables):
-    blocks = sidestep.explain(ask(session, tables, "SELECT * FROM facts WHERE k < 700")).blocks[0]
+    _, blocks = told_of(ask(session, tables, "SELECT * FROM facts WHERE k < 700"))
     number = next(number for number, read in enumerate(blocks.read) if not read)
     held = pq.ParquetFile(tables / "facts" / blocks.to_arrow()["file"][number].as_py())
     low, high = (f(held.read_row_group(int(blocks.row_group[number]))["k"].to_pylist()) for f in (min, max))
@@ -88,12 +94,11 @@ def test_a_proof_names_what_it_rests_on(session, tables):
 def test_what_was_chosen_when_it_ran(session, tables):
     """Many rows of dims pass the filter on a column without order, so that only its values at run time choose."""
     df = ask(session, tables, "SELECT facts.v FROM facts WHERE k = (SELECT max(k) FROM dims WHERE tag LIKE '%9')")
-    before = sidestep.explain(df)
-    at = next(number for number, scan in enumerate(before.scans) if scan.table.endswith("facts"))
-    assert before.scans[at].chosen, before
-    assert "run-time selector" not in before.blocks[at].kinds
+    scan, before = told_of(df)
+    assert scan.chosen, sidestep.explain(df)
+    assert "run-time selector" not in before.kinds
     metrics = sidestep.metrics(df)
-    blocks = sidestep.explain(df).blocks[at]
+    _, blocks = told_of(df)
     read = next(scan for scan in metrics.scans if "facts" in scan.table).files
     assert blocks.kinds.count("run-time selector") > 0
     arrow = blocks.to_arrow().to_pylist()
@@ -106,3 +111,12 @@ def test_tables_without_an_index_have_no_blocks(session, tmp_path):
     write_file(tmp_path / "bare" / "part.parquet", {"k": [1, 2, 3]})
     told = sidestep.explain(sidestep.query(session, "SELECT * FROM bare", tables={"bare": str(tmp_path / "bare")}))
     assert told.blocks == (None,)
+
+
+def test_explaining_leaves_the_plan_of_a_query_open(session, tmp_path):
+    write_file(tmp_path / "late" / "a.parquet", {"k": [1, 2, 3]})
+    write_file(tmp_path / "late" / "b.parquet", {"k": [11, 12, 13]})
+    df = sidestep.query(session, "SELECT * FROM late WHERE k > 10", tables={"late": str(tmp_path / "late")})
+    assert sidestep.explain(df).blocks == (None,)
+    sidestep.index(session, str(tmp_path / "late"))
+    assert sidestep.metrics(df).files == 1

@@ -65,7 +65,8 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
 
 def _scans_that_ran(inspector: Any, query: DataFrame | str) -> list[Any]:
     """The scans of a DataFrame that has run, which know what was chosen meanwhile."""
-    if isinstance(query, str):
+    # One that was not planned yet stays so: its plan would not know of an index that comes before it runs.
+    if isinstance(query, str) or not query._jdf.queryExecution().tracker().phases().contains("planning"):
         return []
     plan = query._jdf.queryExecution().executedPlan()
     return list(inspector.scans(plan)) if inspector.hasRun(plan) else []
