@@ -16,6 +16,7 @@ from sidestep.errors import SidestepError
 from sidestep.spark.advise.advise import advise
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.advise.study import choose_layout
+from sidestep.spark.advise.what_if import what_if
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.table.load import load
 from sidestep.store import open_index
@@ -181,3 +182,25 @@ def test_a_table_without_rows_has_a_choice(spark, sales, tmp_path):
     advice = advise(spark, sales.parent / "train.sql", str(tmp_path), name="sales", min_size=100)
     assert advice.total_rows == 0
     assert len(advice.choice.features) == 0
+
+
+def test_what_if_compares_sizes_on_one_sample(spark, sales):
+    told = what_if(spark, statements(60, 1), str(sales), name="sales", min_sizes=[400, 100])
+    assert [(one.layout, one.min_size) for one in told.points] == [
+        ("sop", 100),
+        ("gsop", 100),
+        ("sop", 400),
+        ("gsop", 400),
+    ]
+    assert all(0 < one.read <= 2 and one.storage >= 1 for one in told.points)
+    for size in (100, 400):
+        sop, gsop = (one for one in told.points if one.min_size == size)
+        assert gsop.read <= sop.read, "one group is among the divisions that are tried"
+        assert sorted(name for group in gsop.groups for name in group) == sorted(sop.groups[0])
+    assert told.curves["sop"].points[0] == (100.0, told.points[0].read)
+    reads = [read for _, read in told.by_storage.points]
+    assert reads == sorted(reads, reverse=True)
+    assert "rows per block" in str(told)
+    assert len(told.to_dict()["points"]) == 4
+    with pytest.raises(SidestepError, match="at most"):
+        what_if(spark, statements(9, 1), str(sales), name="sales", min_sizes=list(range(1, 30)))

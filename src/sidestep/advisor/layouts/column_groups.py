@@ -149,18 +149,13 @@ def choose_groups(
 
     With groups that are ``given``, only their arrangements are chosen; columns that none of them names are one more.
     """
-    began = time.monotonic()
     tell("column groups")
     model = model or CostModel()
     rated = study.trials(RATED_ROWS, URGENT[-1:], RATED_VECTORS)
     if given is None:
-        found = search(study.workload, study.search_rows(), model)
-        scheme = rate_again(
-            found, study.workload, rated, model, most=MOST_RATED, stop=lambda: time.monotonic() - began > seconds
-        )
+        scheme = _choose_scheme(study, rated, model, seconds)
     else:
         scheme = Scheme.of(given_groups(given, study.workload.columns), study.workload, rated, model)
-    together = [frozenset(range(len(study.workload.columns)))]
     trials = study.trials(study.final_rows, URGENT)
     groups = []
     for group in scheme.groups:
@@ -170,9 +165,23 @@ def choose_groups(
     return ChosenGroups(
         tuple(groups),
         scheme.cost,
-        Scheme.of(together, study.workload, rated, model).cost,
+        _cost_together(study, rated, model),
         tuple(sorted(study.sample.types)),
     )
+
+
+def _choose_scheme(study: ColumnStudy, rated: ColumnTrials, model: CostModel, seconds: float) -> Scheme:
+    """The best scheme of those that a search comes across, as it is rated by all means there are."""
+    began = time.monotonic()
+    found = search(study.workload, study.search_rows(), model)
+    return rate_again(
+        found, study.workload, rated, model, most=MOST_RATED, stop=lambda: time.monotonic() - began > seconds
+    )
+
+
+def _cost_together(study: ColumnStudy, rated: ColumnTrials, model: CostModel) -> float:
+    """What one group of all columns would cost."""
+    return Scheme.of([frozenset(range(len(study.workload.columns)))], study.workload, rated, model).cost
 
 
 def given_groups(given: Sequence[Sequence[str]], columns: Sequence[str]) -> list[Group]:
@@ -296,3 +305,24 @@ class _GroupBench:
             mean(seconds),
             np.zeros(1),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsTrial:
+    """The best division of the columns for one size of blocks; shares are of all cells that queries ask for."""
+
+    groups: tuple[tuple[str, ...], ...]
+    read: float
+    """What the queries would read of it, row ids and their join included."""
+    together: float
+    """What they would read of one group that has all columns."""
+
+
+def try_groups(study: ColumnStudy, *, seconds: float = SECONDS) -> GroupsTrial:
+    """What the queries would read of the best column groups there are, without working out how to arrange them."""
+    workload, model = study.workload, CostModel()
+    rated = study.trials(RATED_ROWS, URGENT[-1:], RATED_VECTORS)
+    scheme = _choose_scheme(study, rated, model, seconds)
+    everything = max(1.0, float(workload.weights @ workload.reads.sum(axis=1)) * min(RATED_ROWS, len(study.sample)))
+    together = _cost_together(study, rated, model)
+    return GroupsTrial(scheme.names(workload), scheme.cost / everything, together / everything)
