@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 
@@ -81,12 +82,12 @@ def test_columns_come_into_other_groups_for_other_queries(spark, enabled, root):
     check(spark, root, expected)
     sidestep.vacuum(root, hours=0, force=True)
     check(spark, root, expected)
-    assert set(open_index(str(inner_table(locate(root)).path)).file_values("_group").to_pylist()) == {
-        str(number) for number in new.live
-    }
-    report = sidestep.load(spark, root, log=LOG, name="table", layout="gsop")
-    assert report.version == 4
-    assert [group.columns for group in report.groups] == [
+    indexed = open_index(inner_table(locate(root))).file_values("_group")
+    assert indexed is not None
+    assert set(indexed.to_pylist()) == {str(number) for number in new.live}
+    loaded = sidestep.load(spark, root, log=LOG, name="table", layout="gsop")
+    assert loaded.version == 4
+    assert [group.columns for group in loaded.groups] == [
         live(root).groups.groups[number] for number in live(root).live
     ]
     check(spark, root, expected)
@@ -132,5 +133,6 @@ def test_vacuum_cleans_up_after_all(spark, enabled, root):
 
 @pytest.mark.parametrize("option", ["features", "by", "where", "synopses", "index_dir"])
 def test_options_that_groups_do_not_have_are_refused(spark, root, option):
+    given: dict[str, Any] = {option: "month"}
     with pytest.raises(SidestepError, match=f"leave {option}"):
-        sidestep.optimize(spark, root, **{option: "month"})
+        sidestep.optimize(spark, root, **given)

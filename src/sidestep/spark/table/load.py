@@ -136,7 +136,13 @@ def load(
     root = locate(path)
     if has_groups(root):
         options = {"name": name or name_of(source, root), "log": log, "tables": tables, "dialect": dialect}
-        others = {"features": features, "by": by, "num_features": num_features, "min_size": min_size, "order": order}
+        others: dict[str, Any] = {
+            "features": features,
+            "by": by,
+            "num_features": num_features,
+            "min_size": min_size,
+            "order": order,
+        }
         others |= {"unit_rows": unit_rows, "file_bytes": file_bytes, "family": family, "synopses": synopses}
         others |= {"budget": budget, "limit": limit, "index_dir": index_dir}
         if target is None or locate(resolve(spark, target)).uri == root.uri:
