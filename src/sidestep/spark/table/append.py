@@ -100,7 +100,7 @@ def _append_to_groups(
         given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
         matched = match_columns(given, schema, root.uri)
         state, version, written = append_to_groups(given.sparkSession, root, matched, source, watch)
-        added = sum(file.rows for file in written) // len(groups.groups)
+        added = sum(file.rows for file in written) // len(state.groups.plans)
         return WriteReport.of("append", state, version, written, watch.stages, rows=added)
 
     return with_retries(work)

@@ -393,7 +393,7 @@ def new_rows(files: NumberedFiles, target: GroupsTarget) -> DataFrame:
 
 def append_to_groups(
     spark: SparkSession, root: Location, rows: DataFrame, source: Snapshot | None, watch: Watch
-) -> tuple[TableState, int, list[WrittenFile]]:
+) -> tuple[GroupsState, int, list[WrittenFile]]:
     """Add rows to a table in column groups, in new units that are laid out as the others are.
 
     Without a ``source``, because rows do not come from files as they are, they are put into files first: each group
