@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from sidestep.errors import SidestepError
 from tests.spark.table.test_column_groups import CONFLICT, ROWS, groups_of, sales, write
 
 pytestmark = pytest.mark.spark
+
+MIXED = random.Random(0).sample(CONFLICT, len(CONFLICT))
+"""Both kinds of queries among the earlier ones and the later ones."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def same_rows(spark, source: str, path: Path) -> None:
 
 
 def test_advice_weighs_column_groups_and_says_why(spark, source):
-    advice = sidestep.advise(spark, CONFLICT, source, name="sales", min_size=50)
+    advice = sidestep.advise(spark, MIXED, source, name="sales", min_size=50)
     groups = advice.to_dict()["column_groups"]
     assert sorted(name for group in groups["groups"] for name in group) == sorted(sales(1).column_names)
     assert len(groups["groups"]) > 1
@@ -56,7 +60,7 @@ def test_where_one_group_is_best_the_advice_says_so(spark, source):
 
 
 def test_a_family_that_is_asked_for_leaves_column_groups_out(spark, source):
-    advice = sidestep.advise(spark, CONFLICT, source, name="sales", min_size=50, family="sorted")
+    advice = sidestep.advise(spark, MIXED, source, name="sales", min_size=50, family="sorted")
     assert advice.groups is None
     assert advice.to_dict()["column_groups"] is None
 
@@ -64,7 +68,7 @@ def test_a_family_that_is_asked_for_leaves_column_groups_out(spark, source):
 def test_groups_that_are_given_are_loaded(spark, source, tmp_path):
     given = [["day", "price"], ["kind", "note"]]
     report = sidestep.load(
-        spark, source, tmp_path / "out", name="sales", log=CONFLICT, layout="gsop", groups=given, min_size=50
+        spark, source, tmp_path / "out", name="sales", log=MIXED, layout="gsop", groups=given, min_size=50
     )
     assert {frozenset(group) for group in groups_of(tmp_path / "out").groups} == {
         *map(frozenset, given),
@@ -87,13 +91,13 @@ def test_groups_that_are_given_are_loaded(spark, source, tmp_path):
 )
 def test_what_cannot_be_is_refused(spark, source, tmp_path, how, said):
     with pytest.raises(SidestepError, match=said):
-        sidestep.load(spark, source, tmp_path / "out", name="sales", log=CONFLICT, min_size=50, **how)
+        sidestep.load(spark, source, tmp_path / "out", name="sales", log=MIXED, min_size=50, **how)
 
 
 @pytest.mark.parametrize("gain", [-100.0, 1.0], ids=["groups", "rows"])
 def test_a_load_takes_what_later_queries_would_rather_have(spark, source, tmp_path, monkeypatch, gain):
     monkeypatch.setattr(column_groups, "CLEAR_GAIN", gain)
-    report = sidestep.load(spark, source, tmp_path / "out", name="sales", log=CONFLICT, layout="auto", min_size=50)
+    report = sidestep.load(spark, source, tmp_path / "out", name="sales", log=MIXED, layout="auto", min_size=50)
     assert bool(report.groups) == (gain < 0)
     assert any(note.startswith("Column groups (") for note in report.notes)
     same_rows(spark, source, tmp_path / "out")

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
-from sidestep.advisor.layouts.column_groups import clearly_cheaper
+from sidestep.advisor.layouts.column_groups import clearly_cheaper, given_groups
 from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
@@ -176,6 +176,8 @@ def load(
         origin = read_source(quiet, path, name or name_of(source, root))
         if in_groups:
             check_group_names(origin)
+        if groups is not None and len(given_groups(groups, origin.schema.names)) == 1:
+            raise SidestepError("One group of all columns is a table like any other: leave layout='gsop' out.")
         index = open_index(destination, index_dir)
         with watch.stage("analyze"):
             workload, usage = None, None
@@ -341,8 +343,6 @@ def _load_groups(
     types, unit_rows = columns.types, columns.unit_rows
     with watch.stage("choose"):
         chosen, widths = choose_column_groups(workload, columns, asked.groups, watch.tell)
-        if len(chosen.groups) == 1 and asked.groups is not None:
-            raise SidestepError("One group of all columns is a table like any other: leave layout='gsop' out.")
         if len(chosen.groups) == 1:
             return chosen.summary
         plans = plan_groups(spark, source.schema, chosen, replace(spec, unit_rows=unit_rows))
