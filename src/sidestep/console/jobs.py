@@ -162,7 +162,10 @@ class Jobs:
     def _cancel(self, job: Job) -> None:
         """Again and again, until it is over: Spark cancels what runs, not what is submitted a moment later."""
         while True:
-            self._spark.sparkContext.cancelJobsWithTag(job.tag)
+            try:
+                self._spark.sparkContext.cancelJobsWithTag(job.tag)
+            except Exception:  # Spark itself has ended, and its jobs with it
+                return
             time.sleep(AGAIN_SECONDS)
             if job.over:
                 return
