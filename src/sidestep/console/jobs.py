@@ -24,6 +24,8 @@ DONE, FAILED, STOPPED = "done", "failed", "stopped"
 MOST_JOBS = 100
 """Jobs that are remembered; of those that are over, the oldest go first."""
 MOST_WAITING = 20
+AGAIN_SECONDS = 0.3
+"""How soon Spark is told again to cancel what a job runs that should have stopped."""
 
 
 class Stopped(Exception):
@@ -142,7 +144,7 @@ class Jobs:
             job._stop.set()
             job.state = STOPPED if job.state == WAITING else STOPPING
             self._note(job)
-        self._spark.sparkContext.cancelJobsWithTag(job.tag)
+        threading.Thread(target=self._cancel, args=(job,), daemon=True).start()
 
     def changes(self, since: int) -> tuple[int, list[Job]]:
         """The jobs that changed since a moment, all of them since 0; and the moment that it is now."""
@@ -156,6 +158,17 @@ class Jobs:
         for job in self.all():
             self.stop(job)
         self._waiting.put(None)
+
+    def _cancel(self, job: Job) -> None:
+        """Again and again, until it is over: Spark cancels what runs, not what is submitted a moment later."""
+        while True:
+            try:
+                self._spark.sparkContext.cancelJobsWithTag(job.tag)
+            except Exception:  # Spark itself has ended, and its jobs with it
+                return
+            time.sleep(AGAIN_SECONDS)
+            if job.over:
+                return
 
     def _note(self, job: Job) -> None:
         self._moment += 1

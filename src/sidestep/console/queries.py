@@ -28,6 +28,8 @@ from sidestep import Explanation, ScanBlocks, SidestepError
 MOST_SESSIONS, MOST_EXPLANATIONS = 8, 40
 RUNS, ENOUGH_SECONDS = 2, 8.0
 """How often a query is run each way; once, if that takes so long already."""
+AGAIN_SECONDS = 0.3
+"""How soon what should have ended is told so again."""
 MOST_CODES = 250
 """Kinds of reasons that a map of blocks tells apart."""
 
@@ -156,20 +158,17 @@ class Queries:
     @contextmanager
     def _in_time(self, df: DataFrame) -> Iterator[None]:
         """Ends what runs in the block when its time is up."""
-        context, tag, late = (
-            self._spark.sparkContext,
-            f"sidestep-console-query-{next(self._numbers)}",
-            threading.Event(),
-        )
+        context, late, over = self._spark.sparkContext, threading.Event(), threading.Event()
+        tag = f"sidestep-console-query-{next(self._numbers)}"
 
         def end() -> None:
-            late.set()
-            context.cancelJobsWithTag(tag)
+            # Again and again: a job that was not submitted yet is not cancelled by that.
+            while not over.wait(AGAIN_SECONDS if late.is_set() else self.limits.seconds):
+                late.set()
+                context.cancelJobsWithTag(tag)
 
-        timer = threading.Timer(self.limits.seconds, end)
-        timer.daemon = True
         context.addJobTag(tag)
-        timer.start()
+        threading.Thread(target=end, daemon=True).start()
         try:
             yield
         except Exception as problem:
@@ -180,7 +179,7 @@ class Queries:
                 ) from problem
             raise
         finally:
-            timer.cancel()
+            over.set()
             context.removeJobTag(tag)
 
     def _remember(self, explanation: Explanation) -> dict[str, Any]:

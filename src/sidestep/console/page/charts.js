@@ -1,7 +1,7 @@
 // Curves, drawn by plotly in the page's own colours.
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function curves(element, lines, { x, y, share = true, xShare = false, log = false, marks = [], tall = false }) {
+export function curves(element, lines, { x, y, share = true, xShare = false, log = false, marks = [], tall = false, least = null }) {
   element.className = `plot${tall ? " tall" : ""}`;
   const text = colour("--muted");
   const grid = colour("--line");
@@ -17,13 +17,13 @@ export function curves(element, lines, { x, y, share = true, xShare = false, log
   const layout = {
     margin: { l: 46, r: 12, t: lines.length > 1 ? 26 : 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: colour("--sans"), color: text, size: 12 }, hovermode: "x unified", hoverlabel: { bgcolor: colour("--surface"), bordercolor: colour("--line-strong"), font: { color: colour("--text") } },
-    xaxis: { ...axis, title: { ...axis.title, text: x }, tickformat: xShare ? ".0%" : log ? "~s" : undefined, type: log ? "log" : "linear", dtick: log ? undefined : undefined },
-    yaxis: { ...axis, title: { ...axis.title, text: y }, tickformat: share ? ".0%" : undefined, rangemode: "tozero" },
+    xaxis: { ...axis, title: { ...axis.title, text: x }, tickformat: xShare ? ".0%" : log ? "~s" : undefined, type: log ? "log" : "linear", ...(least === null ? {} : { range: [least, Math.max(...lines.flatMap((line) => line.points.map((point) => point[0])), ...marks) + 0.05] }) },
+    yaxis: { ...axis, title: { ...axis.title, text: y }, tickformat: share ? (Math.max(...lines.flatMap((line) => line.points.map((point) => point[1]))) < 0.06 ? ".1%" : ".0%") : undefined, rangemode: "tozero" },
     legend: { orientation: "h", y: 1.14, x: 0, font: { color: text } },
     shapes: marks.map((at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color: colour("--accent"), width: 1.2, dash: "dot" } })),
   };
   const draw = () => globalThis.Plotly?.react(element, data, layout, { displayModeBar: false, responsive: true });
-  element.redraw = () => curves(element, lines, { x, y, share, xShare, log, marks, tall });
+  element.redraw = () => curves(element, lines, { x, y, share, xShare, log, marks, tall, least });
   requestAnimationFrame(draw);
   return element;
 }

@@ -124,8 +124,9 @@ function showWhatIf(place, result, loadForm) {
     fill(detail, h("div.tiles", {}, ["sop", "gsop"].filter(at).map((name) => tile(titles[name], ...percent(at(name).read).split(" "), `of the cells that queries ask for; storage ${at(name).storage.toFixed(2)} ×`, best?.layout === name ? "good" : ""))),
       best && best.groups.length > 1 ? h("div.stack", { style: "gap:8px" }, h("h3", {}, plural(best.groups.length, "column group")), groupsPicture(best.groups)) : note(best ? "Within this budget all columns in one group serve the queries best at this block size." : "No layout fits this budget."));
     curves(chart, result_lines(result), { x: "rows of a block, at least", y: "cells read", log: true, marks: [kept.size], tall: true });
+    const points = result.points.filter((one) => one.min_size === kept.size).sort((a, b) => a.storage - b.storage).map((one) => [one.storage, one.read]);
+    curves(storage, [{ name: "blocks of this size", points }], { x: "storage, as a multiple of the table", y: "cells read", marks: [kept.budget], tall: true, least: 0.95 });
   }
-  curves(storage, [{ name: "least that is read", points: result.by_storage }], { x: "storage, as a multiple of the table", y: "cells read" });
   fill(place, card("What if", `${count(result.queries)} queries on a sample of ${count(result.sample_rows)} of ${count(result.total_rows)} rows`, h("div.stack", {}, h("div.columns", {},
     slider("Rows of a block, at least", { min: 0, max: sizes.length - 1, value: sizes.indexOf(kept.size), show: (at) => count(sizes[at]), id: "block-size" }, (at) => {
       kept.size = sizes[at];

@@ -14,7 +14,7 @@ export async function skipping(main, workspace) {
     fill(main, h("div.head", {}, h("h1", {}, "Skipping")), empty("No tables here", `Put Parquet folders or Delta tables into ${workspace.folders[0] ?? "the folder"}: their blocks are shown here.`));
     return;
   }
-  const sql = h("textarea", { id: "sql", rows: 7, spellcheck: "false", "aria-label": "Query", placeholder: `SELECT count(*) FROM ${tables[0].name} WHERE …` });
+  const sql = h("textarea", { id: "sql", rows: 5, spellcheck: "false", "aria-label": "Query", placeholder: `SELECT count(*) FROM ${tables[0].name} WHERE …` });
   sql.value = sessionStorage.getItem("sidestep-sql") ?? "";
   const picker = h("div.row.end");
   const copies = h("div.row");
