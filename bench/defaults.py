@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-import sidestep
 from bench import job_families, joins
 from bench.defaults_cached import cached
 from bench.defaults_ids import ids
 from bench.defaults_inputcut import BY_HAND, inputcut
 from bench.defaults_rowgroups import rowgroups
 from bench.grt import grt
+from bench.options import add_parts
 from bench.session import spark_session
 from bench.tpch import DATA
 
@@ -65,7 +65,7 @@ PARTS: Mapping[str, Part] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--parts", default=",".join(PARTS), help="which of these to do")
+    add_parts(parser, PARTS)
     parser.add_argument("--rows", type=int, default=1_500_000, help="rows of ids")
     parser.add_argument("--files", type=int, default=64, help="files of ids")
     parser.add_argument("--lookups", type=int, default=100, help="lookups by each kind of id")
@@ -83,13 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    parts = args.parts.split(",")
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise sidestep.SidestepError(f"--parts takes {', '.join(PARTS)}, not {', '.join(unknown)}.")
     spark, console = spark_session(args.memory), Console()
     figures: dict[str, Any] = {}
     sizes: dict[str, float] = {}
-    for part in parts:
+    for part in args.parts:
         found = PARTS[part](spark, console, args)
         sizes |= found.pop("index_bytes_pct", {})
         figures |= found

@@ -64,7 +64,8 @@ def q5(draw: Draw) -> str:
     return (
         "SELECT n_name, sum(l_extendedprice * (1 - l_discount)) FROM customer, orders, lineitem, supplier, nation, "
         "region WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND l_suppkey = s_suppkey AND c_nationkey = "
-        f"s_nationkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey AND r_name = '{draw.one(tuple(REGIONS))}' AND "
+        f"s_nationkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey AND r_name = "
+        f"'{draw.one(tuple(REGIONS))}' AND "
         f"o_orderdate >= DATE '{year}-01-01' AND o_orderdate < DATE '{year + 1}-01-01' GROUP BY n_name"
     )
 
@@ -106,8 +107,11 @@ def q14(draw: Draw) -> str:
 
 
 def q19(draw: Draw) -> str:
-    kinds = (("SM", ("CASE", "BOX", "PACK", "PKG"), 5), ("MED", ("BAG", "BOX", "PKG", "PACK"), 10))
-    kinds += (("LG", ("CASE", "BOX", "PACK", "PKG"), 15),)
+    kinds = (
+        ("SM", ("CASE", "BOX", "PACK", "PKG"), 5),
+        ("MED", ("BAG", "BOX", "PKG", "PACK"), 10),
+        ("LG", ("CASE", "BOX", "PACK", "PKG"), 15),
+    )
     branches = []
     for (size, names, most), low in zip(kinds, (1, 10, 20), strict=True):
         containers = ", ".join(f"'{size} {name}'" for name in names)

@@ -15,13 +15,13 @@ from typing import Any
 
 from rich.console import Console
 
-import sidestep
 from bench.dipfigures_conditions import conditions, taints
 from bench.dipfigures_cuts import by_blocks, by_ranges, by_statistic
 from bench.dipfigures_data import FigureData
 from bench.dipfigures_fineblock import fineblock
 from bench.dipfigures_updates import construction_times, growth_quality, update_times
 from bench.journal import Journal
+from bench.options import add_parts
 from bench.tpch import DATA
 
 PARTS: Mapping[str, Callable[[FigureData, Console], dict[str, Any]]] = {
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partitions", type=int, nargs="+", default=[30, 100, 300, 1_000, 3_000], help="of lineitem")
     parser.add_argument("--view-sf", type=float, default=0.1, help="TPC-H scale factor of the denormalized view")
     parser.add_argument("--view-blocks", type=int, default=11_000, help="blocks of the view, about; the paper's number")
-    parser.add_argument("--parts", default=",".join(PARTS), help="which of these to do")
+    add_parts(parser, PARTS)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="2g", help="of Spark's driver, which only plans")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
@@ -58,9 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     console = Console()
-    parts = args.parts.split(",")
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise sidestep.SidestepError(f"--parts takes {', '.join(PARTS)}, not {', '.join(unknown)}.")
     home = Path(args.data) / "dipfigures"
     if args.fresh:
         shutil.rmtree(home, ignore_errors=True)
@@ -70,6 +67,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
     data = FigureData(args, Journal(home / "journal.jsonl"), say)
     figures: dict[str, Any] = {}
-    for part in parts:
+    for part in args.parts:
         figures |= PARTS[part](data, console)
     return figures

@@ -19,11 +19,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import sidestep
 from bench.dips_cut import BEST, NAIVE, VARIANTS
 from bench.dips_cuts import FAVOURABLE, Cuts, InputCuts, least_gain, medians, of_query, proven_empty
 from bench.dips_time import Timed
 from bench.journal import Journal
+from bench.options import add_parts
 from bench.session import spark_session
 from bench.tpch import DATA
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=int, default=50, help="so many of the paper's 50 TPC-DS queries are run")
     parser.add_argument("--runs", type=int, default=1, help="timed runs of each, after one that is not")
     parser.add_argument("--plan-runs", type=int, default=3, help="times that each is planned, after one that is not")
-    parser.add_argument("--parts", default=",".join(PARTS), help="which of these to do")
+    add_parts(parser, PARTS)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="10g", help="of Spark's driver")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs have done")
@@ -55,9 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     console = Console()
-    parts = args.parts.split(",")
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise sidestep.SidestepError(f"--parts takes {', '.join(PARTS)}, not {', '.join(unknown)}.")
     home = Path(args.data) / "dips"
     if args.fresh:
         shutil.rmtree(home, ignore_errors=True)
@@ -68,21 +65,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
     cuts = InputCuts(spark, args, journal, say)
     figures: dict[str, Any] = {}
-    if "tpch" in parts:
+    if "tpch" in args.parts:
         figures |= tpch_figures(console, cuts.tpch())
     by_family = {}
-    if "tpcds" in parts:
+    if "tpcds" in args.parts:
         by_family["TPC-DS"] = cuts.tpcds()
-    if "job" in parts:
+    if "job" in args.parts:
         by_family["JOB"] = cuts.job()
     for name, found in by_family.items():
         console.print(cut_table(f"InputCut of {name}: medians", {kind: medians(runs) for kind, runs in found.items()}))
         figures[f"inputcut_{name.lower().replace('-', '')}"] = {kind: medians(runs) for kind, runs in found.items()}
         figures[f"cuts_{name.lower().replace('-', '')}"] = {kind: runs[0] for kind, runs in found.items()}
-    if "time" in parts:
+    if "time" in args.parts:
         timed = Timed(spark, args, args.time_sf, journal, say)
         figures["tpcds"] = time_figures(console, timed.run(), timed.eligible())
-    if "plan" in parts:
+    if "plan" in args.parts:
         by_query = Timed(spark, args, args.plan_sf, journal, say).plan_ms()
         added = [ms for each in by_query.values() for ms in each]
         figures["plan_ms"] = {"p50": float(np.percentile(added, 50)), "p95": float(np.percentile(added, 95))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -46,3 +46,23 @@ class OptionParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"Error: {message}\n")
+
+
+def add_parts(parser: argparse.ArgumentParser, parts: Iterable[str], option: str = "--parts") -> None:
+    """Add the option that names the parts of a benchmark to do, all by default; what is no part of it is refused.
+
+    >>> parser = OptionParser(prog="bench toy")
+    >>> add_parts(parser, ["load", "query"])
+    >>> parser.parse_args(["--parts", "query"]).parts, parser.parse_args([]).parts
+    (('query',), ('load', 'query'))
+    """
+    known = tuple(parts)
+
+    def named(text: str) -> tuple[str, ...]:
+        asked = tuple(part for part in text.split(",") if part)
+        if not asked or (unknown := [part for part in asked if part not in known]):
+            refused = ", ".join(unknown) if asked else "nothing"
+            raise argparse.ArgumentTypeError(f"it takes {', '.join(known)}, not {refused}.")
+        return asked
+
+    parser.add_argument(option, type=named, default=known, help=f"which of these to do: {','.join(known)}")

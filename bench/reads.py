@@ -121,12 +121,20 @@ def condition_of(text: str) -> str:
 
 def bytes_read(spark: SparkSession, group: str) -> int:
     """What the tasks of a job group have read from files, as Spark counted it."""
+    return sum(int(stage.inputBytes()) for stage in _stages_of_group(spark, group))
+
+
+def peak_memory(spark: SparkSession, group: str) -> int:
+    """What the tasks of a stage held at most to join, sort and aggregate, of the stage with most in a job group."""
+    return max((int(stage.peakExecutionMemory()) for stage in _stages_of_group(spark, group)), default=0)
+
+
+def _stages_of_group(spark: SparkSession, group: str) -> list[Any]:
     tracker = spark.sparkContext.statusTracker()
     store: Any = cast("Any", spark.sparkContext._jsc).sc().statusStore()
     stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in _stages(tracker, job)}
     # Of very many stages Spark forgets first those that it did not run.
-    known = [stage for stage in stages if tracker.getStageInfo(stage) is not None]
-    return sum(int(store.lastStageAttempt(stage).inputBytes()) for stage in known)
+    return [store.lastStageAttempt(stage) for stage in stages if tracker.getStageInfo(stage) is not None]
 
 
 def _stages(tracker: Any, job: int) -> list[int]:

@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-import sidestep
 from bench import selectors_plan, selectors_scan
+from bench.options import add_parts
 from bench.selectors_merge import merge_costs
 from bench.selectors_plan import MEASURES, growth, plan_sizes
 from bench.selectors_scan import NUMBERED, ONE, PLAIN, scan_overhead
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="also count Spark's own pruning of folders",
     )
-    parser.add_argument("--parts", default=",".join(PARTS), help="which of these to do")
+    add_parts(parser, PARTS)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--seed", type=int, default=0, help="of the rows that are merged")
     parser.add_argument("--memory", default="6g", help="of Spark's driver")
@@ -55,26 +55,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     console = Console()
-    parts = args.parts.split(",")
-    if unknown := [part for part in parts if part not in PARTS]:
-        raise sidestep.SidestepError(f"--parts takes {', '.join(PARTS)}, not {', '.join(unknown)}.")
     spark = spark_session(args.memory)
 
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]", highlight=False, soft_wrap=True)
 
     figures: dict[str, Any] = dict.fromkeys(("scan_overhead_pct", "tpcds", "plan_growth_pct", "merge_bytes_share"))
-    if "a" in parts:
+    if "a" in args.parts:
         scans = scan_overhead(spark, args.data, args.lineitem_sf, args.scan_files, args.scan_runs, say)
         console.print(scan_table(scans))
         figures["scan_overhead_pct"] = max(each["overhead_pct"] for each in scans.values())
         figures["scans"] = scans
-    if "b" in parts:
+    if "b" in args.parts:
         tpcds = TpcDs(spark, args, say)
         by_query = tpcds.run()
         figures["tpcds"] = summary(by_query) | {"least_bytes": tpcds.least_bytes}
         show_tpcds(console, by_query, figures["tpcds"])
-    if "c" in parts:
+    if "c" in args.parts:
         sizes = plan_sizes(spark, args.data, args.plan_files, args.plan_rows, say)
         grown = growth(sizes)
         console.print(plan_table(sizes, grown))
@@ -82,7 +79,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         figures["plan_growth_pct"] = largest(grown)
         figures |= {"plan_growth_raw_pct": largest(raw), "plan_growth": grown, "plan_growth_raw": raw}
         figures["plan_sizes"] = sizes
-    if "d" in parts:
+    if "d" in args.parts:
         merges = merge_costs(spark, args.data, args.lineitem_sf, args.files, args.batch, args.seed, say)
         if merges is not None:
             console.print(merge_table(merges))

@@ -73,6 +73,20 @@ ensure_java() {
   printf '%s\n' "$home" >"$java_record"
 }
 
+# --- Chromium -----------------------------------------------------------------------------------------------------
+
+# Only the tests of the console's page need it; without it they are skipped, and say so.
+ensure_chromium() {
+  if command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 \
+    || command -v google-chrome >/dev/null 2>&1; then return; fi
+  if can_apt; then
+    say "no Chromium found; installing chromium for the tests of the console"
+    apt_install chromium fonts-dejavu-core || say "apt-get could not install chromium: the tests of the console's page are skipped"
+  else
+    say "no Chromium found: the tests of the console's page are skipped (Debian: sudo apt-get install chromium)"
+  fi
+}
+
 # --- Python -------------------------------------------------------------------------------------------------------
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
@@ -134,9 +148,10 @@ main() {
     make_venv "$python"
   fi
   ensure_java
+  ensure_chromium
   if ! [ -f "$stamp" ] || [ "$(cat "$stamp")" != "$(key)" ]; then
     say "installing packages into $venv (a minute or two the first time)"
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[dev,demo]' \
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[dev,demo,console]' \
       || fail "pip could not install the packages (its messages are above); check the network and run make setup again."
   fi
   key >"$stamp"

@@ -14,6 +14,7 @@ PUBLIC = [
     "Advice",
     "Amounts",
     "Conflict",
+    "Curve",
     "DamagedFile",
     "DenormalizeReport",
     "Drift",
@@ -35,10 +36,13 @@ PUBLIC = [
     "Progress",
     "Reason",
     "Recorder",
+    "ScanBlocks",
     "ScanMetrics",
     "ScanReport",
     "SidestepError",
     "SidestepWarning",
+    "SkipReason",
+    "SparkStage",
     "Stage",
     "Step",
     "SynopsesStatus",
@@ -46,11 +50,14 @@ PUBLIC = [
     "TableNotFound",
     "UnsupportedTable",
     "VacuumReport",
+    "WhatIf",
+    "WhatIfPoint",
     "WriteReport",
     "__version__",
     "advise",
     "analyze",
     "append",
+    "blocks",
     "delete",
     "denormalize",
     "disable",
@@ -61,6 +68,7 @@ PUBLIC = [
     "merge",
     "metrics",
     "optimize",
+    "query",
     "read",
     "record",
     "sql",
@@ -68,6 +76,7 @@ PUBLIC = [
     "status",
     "update",
     "vacuum",
+    "what_if",
 ]
 WRITE = ["index_dir", "progress"]
 PARAMETERS = {
@@ -79,6 +88,7 @@ PARAMETERS = {
         "spark", "log", "tables", "num_features", "threshold", "dates", "negations", "dialect", "miner", "progress",
     ],
     "append": ["spark", "table", "rows", "synopses", *WRITE],
+    "blocks": ["spark", "table", "columns", "index_dir"],
     "delete": ["spark", "table", "where", "source", *WRITE],
     "denormalize": [
         "spark", "log", "tables", "target", "fact", "keys", "layout", "dialect", "min_size", "dry_run", *WRITE,
@@ -92,7 +102,7 @@ PARAMETERS = {
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
-        "order", "unit_rows", "file_bytes", "family", "layout", "synopses", "budget", "limit", *WRITE,
+        "order", "unit_rows", "file_bytes", "family", "layout", "groups", "synopses", "budget", "limit", *WRITE,
     ],
     "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],
@@ -100,6 +110,7 @@ PARAMETERS = {
         "spark", "table", "features", "log", "name", "tables", "dialect", "by", "where", "all", "enough", "synopses",
         *WRITE,
     ],
+    "query": ["spark", "statement", "tables"],
     "read": ["spark", "table", "version"],
     "record": ["spark", "path"],
     "sql": ["spark", "statement", "tables", *WRITE],
@@ -107,6 +118,7 @@ PARAMETERS = {
     "status": ["spark", "table", "log", "name", "tables", "dialect", "index_dir"],
     "update": ["spark", "table", "set", "where", "source", *WRITE],
     "vacuum": ["table", "hours", "dry_run", "force", "index_dir"],
+    "what_if": ["spark", "log", "table", "name", "tables", "dialect", "min_sizes", "progress"],
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from bench.outofbox_kinds.wide import wide
 
 __all__ = ["KINDS", "Kind", "Query", "Table", "make_kind"]
 
-KINDS: Mapping[str, Callable[[int, int, np.random.Generator], Kind]] = {
+KINDS: Mapping[str, Callable[[int, int, int, np.random.Generator], Kind]] = {
     "star": star,
     "events": events,
     "dashboards": dashboards,
@@ -24,6 +24,9 @@ KINDS: Mapping[str, Callable[[int, int, np.random.Generator], Kind]] = {
 }
 
 
-def make_kind(name: str, rows: int, queries: int, seed: int) -> Kind:
-    """A kind by its name; each draws from a source of its own, so that leaving one out changes no other."""
-    return KINDS[name](rows, queries, np.random.default_rng([seed, list(KINDS).index(name)]))
+def make_kind(name: str, rows: int, queries: int, seed: int, later: int = 0) -> Kind:
+    """A kind by its name; each draws from a source of its own, so that leaving one out changes no other.
+
+    Of ``queries``, the first are to learn from. What follows is asked as often as given, or if that is 0, by the rest.
+    """
+    return KINDS[name](rows, queries, later, np.random.default_rng([seed, list(KINDS).index(name)]))

@@ -34,13 +34,13 @@ AIRCRAFT = (
 HOURS = np.array([1, 0.5, 0.3, 0.3, 0.8, 3, 7, 8, 8, 7, 6.5, 6.5, 6.5, 6.5, 6.5, 7, 7.5, 8, 7.5, 6, 5, 4, 3, 2])
 
 
-def dashboards(rows: int, queries: int, rng: np.random.Generator) -> Kind:
+def dashboards(rows: int, queries: int, later: int, rng: np.random.Generator) -> Kind:
     table = _flights(rows, rng)
     new = ("long at night", "cancelled", "aircraft")
-    train, later = ask(
-        _templates(rng), queries, rng, first="2025-01-02", days=90, train_share=0.7, skew=0.5, only_later=new
+    train, followed = ask(
+        _templates(rng), queries, later, rng, first="2025-01-02", days=90, train_share=0.7, skew=0.5, only_later=new
     )
-    return Kind(table, train, later)
+    return Kind(table, train, followed)
 
 
 def _flights(rows: int, rng: np.random.Generator) -> Table:

@@ -25,10 +25,10 @@ VERSIONS = tuple(f"4.{number:02}" for number in range(13))
 _SECOND = np.timedelta64(1, "s")
 
 
-def events(rows: int, queries: int, rng: np.random.Generator) -> Kind:
+def events(rows: int, queries: int, later: int, rng: np.random.Generator) -> Kind:
     table = _events(rows, rng)
-    train, later = ask(_templates(rng), queries, rng, first="2025-03-31T06:00:00", days=59.5)
-    return Kind(table, train, later)
+    train, followed = ask(_templates(rng), queries, later, rng, first="2025-03-31T06:00:00", days=59.5)
+    return Kind(table, train, followed)
 
 
 def _events(rows: int, rng: np.random.Generator) -> Table:

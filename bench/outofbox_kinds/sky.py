@@ -14,10 +14,10 @@ RUNS = 60
 TYPES = ("GALAXY", "STAR", "UNKNOWN")
 
 
-def sky(rows: int, queries: int, rng: np.random.Generator) -> Kind:
+def sky(rows: int, queries: int, later: int, rng: np.random.Generator) -> Kind:
     table = _objects(rows, rng)
-    train, later = ask(_templates(rng), queries, rng, first="2025-02-01", days=120)
-    return Kind(table, train, later)
+    train, followed = ask(_templates(rng), queries, later, rng, first="2025-02-01", days=120)
+    return Kind(table, train, followed)
 
 
 def _objects(rows: int, rng: np.random.Generator) -> Table:

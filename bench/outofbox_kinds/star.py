@@ -29,10 +29,10 @@ MODES = ("ground", "air", "rail", "ship", "truck", "mail", "courier")
 PRIORITIES = ("1-urgent", "2-high", "3-medium", "4-low", "5-none")
 
 
-def star(rows: int, queries: int, rng: np.random.Generator) -> Kind:
+def star(rows: int, queries: int, later: int, rng: np.random.Generator) -> Kind:
     table = _sales(rows, rng)
-    train, later = ask(_templates(rng), queries, rng, first="2025-01-02", days=60, skew=1.0)
-    return Kind(table, train, later)
+    train, followed = ask(_templates(rng), queries, later, rng, first="2025-01-02", days=60, skew=1.0)
+    return Kind(table, train, followed)
 
 
 def _sales(rows: int, rng: np.random.Generator) -> Table:

@@ -192,6 +192,7 @@ class Template:
 def ask(
     templates: Mapping[str, Template],
     count: int,
+    later: int,
     rng: np.random.Generator,
     *,
     first: str,
@@ -202,18 +203,22 @@ def ask(
 ) -> tuple[tuple[Query, ...], tuple[Query, ...]]:
     """A log of ``count`` queries over some days, in two parts: to learn from, and what followed.
 
-    The first templates are the most frequent; those of ``only_later`` are new in the second part.
+    The first templates are the most frequent; those of ``only_later`` are new in the second part. Of that there may be
+    more queries, ``later``, in the same time: the more there are, the less does luck decide.
     """
     usual = [name for name in templates if name not in only_later]
     shares = zipf_shares(len(usual), skew)
     # What is new is asked as often as the average template.
     wider = np.append(shares, np.full(len(only_later), 1 / len(usual)))
     train = round(train_share * count)
+    after = later or count - train
     queries = []
-    for number in range(count):
+    for number in range(train + after):
         names, weights = (usual, shares) if number < train else ([*usual, *only_later], wider / wider.sum())
         name = names[int(rng.choice(len(names), p=weights))]
         passed = number / max(1, count - 1)
+        if number >= train:
+            passed = (train + (number - train) / max(1, after - 1) * (count - 1 - train)) / max(1, count - 1)
         moment = np.datetime64(first, "s") + np.timedelta64(int(passed * days * 86_400), "s")
         template = templates[name]
         queries.append(Query(name, moment, template.make(passed), template.select, template.group))

@@ -14,10 +14,10 @@ HOT = ("day00", "s00", "i00", "d00", "k00")
 FEW_NUMBERS, MANY_NUMBERS, MEASURES, FEW_TEXTS, KEYS, DATES = 18, 14, 16, 17, 5, 10
 
 
-def wide(rows: int, queries: int, rng: np.random.Generator) -> Kind:
+def wide(rows: int, queries: int, later: int, rng: np.random.Generator) -> Kind:
     table = _table(rows, rng)
-    train, later = ask(_templates(table, rng), queries, rng, first="2025-01-02", days=100, skew=0.9)
-    return Kind(table, train, later)
+    train, followed = ask(_templates(table, rng), queries, later, rng, first="2025-01-02", days=100, skew=0.9)
+    return Kind(table, train, followed)
 
 
 def _table(rows: int, rng: np.random.Generator) -> Table:

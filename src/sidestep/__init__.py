@@ -9,8 +9,10 @@
 from sidestep._version import __version__
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.advisor.layouts.what_if import WhatIf, WhatIfPoint
 from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarning, TableNotFound, UnsupportedTable
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
+from sidestep.prune.explain.scan_blocks import ScanBlocks, SkipReason
 from sidestep.spark import (
     DenormalizeReport,
     Enabled,
@@ -24,12 +26,14 @@ from sidestep.spark import (
     Progress,
     Recorder,
     ScanMetrics,
+    SparkStage,
     Stage,
     Step,
     WriteReport,
     advise,
     analyze,
     append,
+    blocks,
     delete,
     denormalize,
     disable,
@@ -40,22 +44,25 @@ from sidestep.spark import (
     merge,
     metrics,
     optimize,
+    query,
     read,
     record,
     sql,
     stable,
     status,
     update,
+    what_if,
 )
 from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.status import IndexStatus, SynopsesStatus
 from sidestep.store.upkeep.vacuum import VacuumReport, vacuum
-from sidestep.workload import Failure, Feature, FeatureSet, TableAnalysis
+from sidestep.workload import Curve, Failure, Feature, FeatureSet, TableAnalysis
 
 __all__ = [
     "Advice",
     "Amounts",
     "Conflict",
+    "Curve",
     "DamagedFile",
     "DenormalizeReport",
     "Drift",
@@ -77,10 +84,13 @@ __all__ = [
     "Progress",
     "Reason",
     "Recorder",
+    "ScanBlocks",
     "ScanMetrics",
     "ScanReport",
     "SidestepError",
     "SidestepWarning",
+    "SkipReason",
+    "SparkStage",
     "Stage",
     "Step",
     "SynopsesStatus",
@@ -88,11 +98,14 @@ __all__ = [
     "TableNotFound",
     "UnsupportedTable",
     "VacuumReport",
+    "WhatIf",
+    "WhatIfPoint",
     "WriteReport",
     "__version__",
     "advise",
     "analyze",
     "append",
+    "blocks",
     "delete",
     "denormalize",
     "disable",
@@ -103,6 +116,7 @@ __all__ = [
     "merge",
     "metrics",
     "optimize",
+    "query",
     "read",
     "record",
     "sql",
@@ -110,4 +124,5 @@ __all__ = [
     "status",
     "update",
     "vacuum",
+    "what_if",
 ]

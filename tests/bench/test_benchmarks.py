@@ -66,8 +66,19 @@ SMOKE = {
         {"ids_rows_pct", "inputcut", "index_bytes_pct", "grt_fpr"},
     ),
     "gsop": (
-        ["--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"],
-        {"cells", "bytes", "seconds"},
+        [
+            *("--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"),
+            *("--parts", "run", "--layouts", "parquet,normalized,sop_thesis,sop,gsop,hillclimb"),
+        ],
+        {"cells", "bytes", "seconds", "load", "memory"},
+    ),
+    "bigdata": (
+        ["--rows", "2000", "--blocks", "20", "--train", "20", "--test", "10", "--sweeps", "z"],
+        {"z", "worst_ratio", "above_noise"},
+    ),
+    "wide": (
+        ["--rows", "1500", "--columns", "80", "--queries", "60", "--tasks", "6", "--blocks", "20"],
+        {"seconds", "groups", "cells", "row_ids", "rated"},
     ),
     "denormalized": (
         ["--sf", "0.001", "--train", "18", "--test", "9", "--min-size", "200", "--runs", "0", "--layout", "sop"],

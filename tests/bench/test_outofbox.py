@@ -170,6 +170,13 @@ def _texts(kind: Kind) -> list[str]:
     return [query.sql(kind.name) for query in (*kind.train, *kind.later)]
 
 
+def test_more_later_queries_leave_those_to_learn_from_as_they_are():
+    few, many = (make_kind("events", 500, 40, 3, later) for later in (0, 90))
+    assert [query.sql("t") for query in many.train] == [query.sql("t") for query in few.train]
+    assert (len(few.later), len(many.later)) == (10, 90)
+    assert many.later[-1].moment == few.later[-1].moment, "in the same time"
+
+
 def test_queries_match_something_as_a_rule():
     for name in KINDS:
         judge = Judge(make_kind(name, 50_000, 60, 0))
@@ -276,7 +283,8 @@ def test_texts_are_coded_in_their_order():
 
 
 def test_a_small_run_ends_with_its_figures_and_the_same_again_runs_nothing(spark, tmp_path, capsys):
-    tiny = ["--rows", "2000", "--min-size", "300", "--queries", "12", "--runs", "1", "--kinds", "dashboards"]
+    tiny = ["--rows", "2000", "--min-size", "300", "--queries", "12", "--later", "6", "--runs", "1"]
+    tiny += ["--kinds", "dashboards"]
     assert main(["outofbox", *tiny, "--templates", "--data", str(tmp_path)]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert first["rows_pct"].keys() == first["files_pct"].keys() == {"dashboards"}

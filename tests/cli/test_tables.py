@@ -129,3 +129,21 @@ def test_a_merge_as_sql_and_a_delete_by_another_table(laid_out, tmp_path):
     assert "3 rows deleted" in text
     assert "1,998" in run("sql", "SELECT count(*) AS n FROM t", "-t", f"t={table}").replace("1998", "1,998")
     assert "rows changed" in run("sql", "UPDATE t SET price = 0 WHERE t.id < 3", "-t", f"t={table}")
+
+
+def test_denormalize_says_what_it_would_make_and_makes_it(spark, tmp_path):
+    for name, rows in (
+        ("sales", {"item": [1, 2, 2, 3] * 20, "price": list(range(80))}),
+        ("items", {"id": [1, 2, 3], "kind": ["a", "b", "c"]}),
+    ):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table(rows), tmp_path / name / "0.parquet")
+    log = tmp_path / "log.sql"
+    log.write_text("SELECT sum(price) FROM sales JOIN items ON item = id WHERE kind = 'b';\n")
+    words = ["denormalize", log, tmp_path / "joined", "--fact", "sales"]
+    words += [word for name in ("sales", "items") for word in ("-t", f"{name}={tmp_path / name}")]
+    assert "items: kind (by sales.item = items.id)" in run(*words, "--dry-run")
+    assert not (tmp_path / "joined").exists()
+    made = json.loads(run(*words, "--key", "items=id", "--layout", "sop", "--min-size", 10, "--json"))
+    assert (made["rows"], made["queries"], made["rewritten"]) == (80, 1, 1)
+    assert made["columns"] == ["item", "price", "kind"]

@@ -18,8 +18,10 @@ from sidestep.store.upkeep.vacuum import vacuum
 from sidestep.workload.features.feature_set import FeatureSet
 from tests.faults.disk import Disk, Fault, mounted
 from tests.faults.writes import LATE, Write, rows_from
+from tests.spark.grouped import Laid, load_groups
 
 FEATURES = FeatureSet("table", (LATE,))
+GROUPS = (Laid(("x",), FEATURES), Laid(("v", "s"), order=("x",)))
 OPTIONS: dict[str, Any] = {"features": FEATURES, "min_size": 5, "synopses": "x=range-set:4,v=grt:8"}
 
 
@@ -81,6 +83,17 @@ def spark_writes(spark: SparkSession, source: Path) -> tuple[Write, ...]:
         laid_out(root)
         sidestep.delete(spark, str(root), "x % 2 = 1")
 
+    def grouped(root: Path) -> None:
+        rows = root.with_name("rows of groups")
+        if not rows.exists():
+            foreign(rows)
+        load_groups(spark, rows, root, GROUPS, filtered=("x",), min_size=5, unit_rows=10, recipes={"x": "range-set:4"})
+
+    def small_units(root: Path) -> None:
+        grouped(root)
+        for first in (20, 24):
+            sidestep.append(spark, str(root), frame(spark, first, 4))
+
     def empty(root: Path) -> None:
         foreign_source = source / "rows"
         if not foreign_source.exists():
@@ -101,6 +114,8 @@ def spark_writes(spark: SparkSession, source: Path) -> tuple[Write, ...]:
         Write("update", once("laid out", laid_out), lambda root: _update(spark, root)),
         Write("merge", once("laid out", laid_out), lambda root: _merge(spark, root)),
         Write("optimize", once("partly foreign", partly_foreign), lambda root: _optimize(spark, root), merges=True),
+        Write("merge into column groups", once("groups", grouped), lambda root: _merge(spark, root)),
+        Write("optimize column groups", once("units", small_units), lambda root: _optimize(spark, root), merges=True),
         Write("index", once("partly foreign", partly_foreign), index),
         Write("vacuum", once("littered", littered), lambda root: _vacuum(root)),
     )

@@ -13,14 +13,19 @@ import pyarrow.parquet as pq
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import LONG, Column, IntervalSet, Within, column, compare, normalize
-from sidestep.store import open_index, read_snapshot
+from sidestep.store import locate, open_index, read_snapshot
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, MARKER, ROW_ID
+from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
 from sidestep.store.sidecars.layout import LAYOUTS
 from sidestep.store.sidecars.range_tables import named_range_tables
+from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.groups import inner_table
 from sidestep.store.upkeep.false_positives import ESTIMATES
 from sidestep.store.upkeep.vacuum import vacuum
 from sidestep.synopsis import kept_blocks
 from tests.faults.disk import Disk, Fault, Killed, Point, mounted
-from tests.faults.writes import COLUMNS, Rows, Write, contents, version
+from tests.faults.writes import COLUMNS, Rows, Write, contents, in_groups, version
+from tests.spark.grouped import files_of, whole_rows
 
 _LOG = re.compile(r"_delta_log/(\d{20}\.(json|checkpoint\.parquet)|_last_checkpoint)")
 
@@ -161,7 +166,7 @@ def check_after(prepared: Prepared, root: Path, outcome: BaseException | None) -
         if contents(root) != expected:
             raise Broken("after a second run, rows are not as they should be")
     check_index(root)
-    if (root / "_delta_log").exists():
+    if (root / "_delta_log").exists() or in_groups(root):
         expected = contents(root)
         vacuum(root, hours=0, force=True)
         left = sorted(set(leftovers(root)))
@@ -173,18 +178,23 @@ def check_after(prepared: Prepared, root: Path, outcome: BaseException | None) -
 
 
 def check_index(root: Path) -> None:
-    """Whatever the index says of the files of the table is so."""
+    """Whatever the index says of the files of the table is so, those of column groups that lack the column included."""
+    grouped = in_groups(root)
     try:
-        snapshot = read_snapshot(root)
+        snapshot = read_delta(inner_table(locate(root))) if grouped else read_snapshot(root)
     except SidestepError:
         return  # no table yet
-    index = open_index(root)
+    index = open_index(snapshot.root)
     positions = index.positions(snapshot.files).tolist()
     catalog = index.catalog(COLUMNS)
-    values = {
-        path: pq.read_table(root / path, columns=["x"])["x"].to_pylist()
-        for path in {file.path for file in snapshot.files}
-    }
+    if grouped:
+        rows = whole_rows(root)
+        values = {path: [rows[part[ROW_ID]]["x"] for part in parts] for path, (_, parts) in files_of(root).items()}
+    else:
+        values = {
+            path: pq.read_table(root / path, columns=["x"])["x"].to_pylist()
+            for path in {file.path for file in snapshot.files}
+        }
     for value in sorted({x for each in values.values() for x in each})[::3]:
         wanted = Within(Column("x", LONG), IntervalSet.points(LONG, [value]))
         kept = catalog.files_kept(kept_blocks(catalog, wanted))
@@ -202,19 +212,25 @@ def check_index(root: Path) -> None:
 
 def leftovers(root: Path) -> Iterator[str]:
     """Files that neither the newest version of a Delta table nor its index needs."""
-    snapshot, index = read_snapshot(root), open_index(root)
+    grouped = in_groups(root)
+    snapshot = read_delta(inner_table(locate(root))) if grouped else read_snapshot(root)
+    root, index = Path(snapshot.root.path), open_index(snapshot.root)
     live = {file.path for file in snapshot.files}
     used = {f"_sidestep/{file.location.name}" for file in index.index_files}
     used |= {f"_sidestep/{name}" for kind in (LAYOUTS, ESTIMATES) for name in kind.names(index.folder)[-1:]}
     named = {id for id in index.features_of_block.to_pylist() if id is not None}
     named |= {spec.features for spec in [LAYOUTS.load(index.folder)] if spec is not None and spec.features}
+    if grouped:
+        used |= {f"_sidestep/{name}" for kind in (COLUMN_GROUPS, GROUP_LAYOUTS) for name in kind.names(index.folder)}
+        layouts = GROUP_LAYOUTS.load(index.folder)
+        named |= {spec.features for spec in ([] if layouts is None else layouts.layouts) if spec.features}
     used |= {f"_sidestep/_features-{id}.json" for id in named}
     for file in index.index_files:
         columns = [name for name in file.names if name.startswith("grttable:")]
         used |= {f"_sidestep/_grt-{one}.json" for one in named_range_tables(file.read(columns))}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if path.is_file() and name not in live | used and not _LOG.fullmatch(name):
+        if path.is_file() and name not in live | used and not _LOG.fullmatch(name) and path.name != MARKER:
             yield name
     yield from (f"the entry of {path}" for path in index.files["path"].to_pylist() if path not in live)
 

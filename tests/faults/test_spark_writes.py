@@ -15,7 +15,19 @@ from tests.faults.writes import ARROW
 from tests.spark.tables import switched_off
 
 pytestmark = pytest.mark.spark
-NAMES = ("load into a new table", "load in place", "append", "delete", "update", "merge", "optimize", "index", "vacuum")
+GROUPED = ("merge into column groups", "optimize column groups")
+NAMES = (
+    "load into a new table",
+    "load in place",
+    "append",
+    "delete",
+    "update",
+    "merge",
+    "optimize",
+    *GROUPED,
+    "index",
+    "vacuum",
+)
 TRIED = 4
 """Points of each write; ``make faults`` tries all."""
 

@@ -37,12 +37,15 @@ from sidestep.store.commit.transaction import AddedFile
 from sidestep.store.parquet.writer import FILE, GROUP, WrittenFile, write_blocks
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import DataFile
+from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.groups import has_groups, inner_table
 from sidestep.store.upkeep import compact
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.store.upkeep.update import plan_synopses
 from sidestep.store.upkeep.vacuum import vacuum
 from sidestep.synopsis.recipe import parse_recipes
 from sidestep.workload.features.feature_set import Feature, FeatureSet
+from tests.spark.grouped import parts_of
 
 Rows = tuple[tuple[Any, ...], ...]
 COLUMNS: dict[str, DataType] = {"x": LONG, "v": LONG, "s": STRING}
@@ -73,7 +76,11 @@ def rows_from(first: int, count: int) -> pa.Table:
 
 def contents(root: Path) -> Rows | None:
     """All rows of a table as another reader of Delta sees them, or of a folder of files; None if there is no table."""
-    if (root / "_delta_log").exists():
+    if in_groups(root):
+        if version(root) is None:
+            return None
+        table = pa.Table.from_pylist(parts_of(root), schema=ARROW)
+    elif (root / "_delta_log").exists():
         if version(root) is None:
             return None
         table = DeltaTable(str(root)).to_pyarrow_table(columns=ARROW.names)
@@ -87,9 +94,16 @@ def contents(root: Path) -> Rows | None:
 def version(root: Path) -> int | None:
     """The newest version of a Delta table."""
     try:
+        if in_groups(root):
+            return read_delta(inner_table(locate(root))).version
         return read_snapshot(root).version
     except TableNotFound:
         return None
+
+
+def in_groups(root: Path) -> bool:
+    """Whether a table is in column groups."""
+    return has_groups(locate(root))
 
 
 def write_files(state: TableState, *tables: pa.Table, unit: str | None = None) -> list[WrittenFile]:

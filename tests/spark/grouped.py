@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ from sidestep.spark.table.column_groups import GroupPlan, create_groups, new_gro
 from sidestep.spark.table.state import rebuilt_synopses
 from sidestep.store import DataFile, block_summaries, locate, open_index, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column
+from sidestep.store.index.grouped_table import read_groups
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.buckets import bucket_of
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
@@ -108,6 +110,41 @@ def write_groups(
         FEATURES.save(folder_of_index, features)
     COLUMN_GROUPS.save(folder_of_index, ColumnGroups(schema, tuple(tuple(each.columns) for each in groups), buckets))
     return str(root), paths
+
+
+Row = dict[str, Any]
+
+
+def files_of(root: str | Path) -> dict[str, tuple[int, list[Row]]]:
+    """By path, the group of each file of a table in column groups, and the rows that it has parts of."""
+    table = read_groups(root)
+    assert table is not None
+    inner = Path(table.snapshot.root.path)
+    return {
+        file.path: (number, pq.ParquetFile(inner / file.path).read().to_pylist())
+        for file, number in zip(table.snapshot.files, table.group_of_file, strict=True)
+    }
+
+
+def whole_rows(root: str | Path) -> dict[int, Row]:
+    """The rows of a table in column groups, put together by their ids, of which every group must have the same."""
+    table = read_groups(root)
+    assert table is not None
+    whole: dict[int, Row] = {}
+    keys: dict[int, list[tuple[int, int]]] = {number: [] for number in table.live}
+    for number, rows in files_of(root).values():
+        for row in rows:
+            keys[number].append((row[UNIT], row[ROW_ID]))
+            whole.setdefault(row[ROW_ID], {}).update({name: row[name] for name in table.groups.groups[number]})
+    first, *others = (sorted(each) for each in keys.values())
+    assert all(each == first for each in others), "every group has the same rows"
+    assert len(whole) == len(first), "ids are unique"
+    return whole
+
+
+def parts_of(root: str | Path) -> list[Row]:
+    """The same without their ids."""
+    return list(whole_rows(root).values())
 
 
 NOTHING = FeatureSet("rows", ())

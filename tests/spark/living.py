@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -17,11 +16,9 @@ import sidestep
 from sidestep.predicate import DOUBLE, LONG, STRING, column, compare
 from sidestep.spark.table.load import load
 from sidestep.store import locate, open_index, read_snapshot
-from sidestep.store.index.grouped_table import read_groups
-from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 from sidestep.store.snapshots.groups import has_groups
 from sidestep.workload.features.feature_set import Feature, FeatureSet
-from tests.spark.grouped import Laid, load_groups
+from tests.spark.grouped import Laid, load_groups, parts_of
 from tests.spark.tables import rows_of, switched_off
 
 Row = dict[str, Any]
@@ -114,26 +111,6 @@ def check(spark: SparkSession, root: Path, rows: Sequence[Row]) -> None:
     skipping = rows_of(_answers(spark, root))
     with switched_off(spark):
         assert skipping == rows_of(_answers(spark, root))
-
-
-def parts_of(root: Path) -> list[Row]:
-    """The rows of a table in column groups, put together by their ids, of which every group must have the same."""
-    table = read_groups(root)
-    assert table is not None
-    whole: dict[tuple[int, int], Row] = {}
-    keys: list[list[tuple[int, int]]] = []
-    for number in table.live:
-        files = [file for file, of in zip(table.snapshot.files, table.group_of_file, strict=True) if of == number]
-        held = [pq.ParquetFile(Path(table.snapshot.root.path) / file.path).read().to_pylist() for file in files]
-        rows = [row for part in held for row in part]
-        keys.append(sorted((row[UNIT], row[ROW_ID]) for row in rows))
-        for row in rows:
-            values = {name: row[name] for name in table.groups.groups[number]}
-            whole.setdefault((row[UNIT], row[ROW_ID]), {}).update(values)
-    assert all(each == keys[0] for each in keys), "every group has the same rows"
-    ids = [row for _, row in keys[0]]
-    assert len(set(ids)) == len(ids), "ids are unique"
-    return list(whole.values())
 
 
 def _answers(spark: SparkSession, root: Path) -> DataFrame:

@@ -74,6 +74,11 @@ def switched_off(spark: SparkSession):
     return settings(spark, spark__sidestep__enabled="false")
 
 
+def patient(spark: SparkSession):
+    """Let queries wait for what is skipped as long as it takes: one that has waited in vain reads everything."""
+    return settings(spark, spark__sidestep__seconds="600")
+
+
 def files_read(df: DataFrame) -> list[list[str]]:
     """The names of the files that each scan of a query read, without their ending; scans in the order of these."""
     return sorted(sorted(Path(path).stem for path in scan.paths) for scan in sidestep.metrics(df).scans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidestep.cli import commands, tables
+from sidestep.cli import commands, serve, tables
 from sidestep.cli.options import app
 
-__all__ = ["app", "commands", "tables"]
+__all__ = ["app", "commands", "serve", "tables"]

@@ -125,7 +125,14 @@ def load(
     family: Family = None,
     layout: Annotated[
         str | None,
-        typer.Option(help="sop: rows in blocks, the default; gsop: column groups, each with a row order of its own."),
+        typer.Option(
+            help="sop: rows in blocks, the default; gsop: column groups, each with a row order of its own; auto: what "
+            "the log's later queries would rather have."
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN,…", help="With --layout gsop, the columns of one group; repeated, of others."),
     ] = None,
     synopsis: SynopsisText = None,
     budget: Budget = None,
@@ -155,6 +162,7 @@ def load(
             order=order,
             family=family,
             layout=layout,
+            groups=None if group is None else [[name.strip() for name in each.split(",")] for each in group],
             synopses=recipe_text(synopsis),
             budget=budget,
             limit=limit,

@@ -12,6 +12,9 @@ reuse      nothing: gives back blocks, so that equal parts of a plan still run o
 A stage is a function from an analyzed query and the decision so far to a decision. A new one is a module with that
 function and a line in :data:`STAGES`: it is timed, can be switched off by its name, and is told of in explanations.
 Whatever stages are left out, what the others decide is sound.
+
+Before all of these comes one that is no such function, as it changes the query: *denormalized* puts tables in the place
+of joins (:mod:`sidestep.prune.denormal`), and the query with these is then decided about.
 """
 
 from __future__ import annotations

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from sidestep.spark.advise.advise import advise
+from sidestep.spark.advise.what_if import what_if
+from sidestep.spark.blocks import blocks
 from sidestep.spark.change.merge import Merge, merge
 from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.change.statement import sql
 from sidestep.spark.denormal.denormalize import DenormalizeReport, denormalize
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
-from sidestep.spark.progress import Progress, Stage, Step
+from sidestep.spark.progress import Progress, SparkStage, Stage, Step
 from sidestep.spark.relation import read
 from sidestep.spark.rule.explain import explain
 from sidestep.spark.rule.metrics import Metrics, ScanMetrics, metrics
+from sidestep.spark.rule.query import query
 from sidestep.spark.rule.session import Enabled, disable, enable
 from sidestep.spark.table.append import append
 from sidestep.spark.table.index import index, status
@@ -34,12 +37,14 @@ __all__ = [
     "Progress",
     "Recorder",
     "ScanMetrics",
+    "SparkStage",
     "Stage",
     "Step",
     "WriteReport",
     "advise",
     "analyze",
     "append",
+    "blocks",
     "delete",
     "denormalize",
     "disable",
@@ -50,10 +55,12 @@ __all__ = [
     "merge",
     "metrics",
     "optimize",
+    "query",
     "read",
     "record",
     "sql",
     "stable",
     "status",
     "update",
+    "what_if",
 ]

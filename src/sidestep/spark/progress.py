@@ -10,9 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pyspark import SparkContext
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext, SparkStageInfo
 
 POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStage:
+    """A stage of Spark's that runs: its tasks, and what they have read and written so far."""
+
+    id: int
+    name: str
+    tasks: int
+    done: int
+    active: int
+    rows: int
+    """Records read, from files or from a shuffle."""
+    bytes: int
+    rows_written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,8 @@ class Step:
     """What is counted: rows or files."""
     detail: str = ""
     """What the stage is busy with, where there is something to say."""
+    spark: tuple[SparkStage, ...] = ()
+    """The stages of Spark's that run for it."""
 
     @property
     def rate(self) -> float:
@@ -111,15 +129,18 @@ class Watch:
         done = 0
         while True:
             # More tasks may turn up as Spark goes on to the next stage; what was told does not go back for that.
-            done = max(done, int(begun.total * self._share(group)))
-            self._progress(replace(begun, done=done, seconds=time.monotonic() - started, detail=self._detail))
+            share, running = self._share(group)
+            done = max(done, int(begun.total * share))
+            step = replace(begun, done=done, seconds=time.monotonic() - started, detail=self._detail, spark=running)
+            self._progress(step)
             if over.wait(POLL_SECONDS):
                 return
 
-    def _share(self, group: str) -> float:
-        """How much of the tasks of the group's jobs is done."""
+    def _share(self, group: str) -> tuple[float, tuple[SparkStage, ...]]:
+        """How much of the tasks of the group's jobs is done, and the stages that run."""
         tracker = self._context.statusTracker()
         finished = total = 0
+        running = []
         for job in tracker.getJobIdsForGroup(group):
             info = tracker.getJobInfo(job)
             for stage in info.stageIds if info else ():
@@ -127,4 +148,16 @@ class Watch:
                 if stage_info is not None:
                     finished += stage_info.numCompletedTasks
                     total += stage_info.numTasks
-        return finished / total if total else 0.0
+                    if stage_info.numActiveTasks:
+                        running.append(self._stage(stage_info))
+        return (finished / total if total else 0.0), tuple(running)
+
+    def _stage(self, info: SparkStageInfo) -> SparkStage:
+        tasks = info.numTasks, info.numCompletedTasks, info.numActiveTasks
+        try:
+            counts = self._context._jsc.sc().statusStore().lastStageAttempt(info.stageId)
+            rows = counts.inputRecords() + counts.shuffleReadRecords()
+            size = counts.inputBytes() + counts.shuffleReadBytes()
+            return SparkStage(info.stageId, info.name, *tasks, rows, size, counts.outputRecords())
+        except Py4JJavaError:  # it is over, and forgotten
+            return SparkStage(info.stageId, info.name, *tasks, 0, 0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from sidestep.synopsis.skip import kept_blocks
 from sidestep.synopsis.value_set import ValueSets
 from sidestep.synopsis.values.forms import Mask
 
+SEVERAL = "several together"
+"""What skips a block that no synopsis alone does."""
 _MOST_NAMED = 2
 """So many features are named, and the rest counted; one more would not make the text longer than the count does."""
 _LONGEST = 60
@@ -57,6 +59,10 @@ class Skip:
     """What this skips that none of the earlier entries does; over all entries, this adds up to all that is skipped."""
     reason: str = ""
     """Why nothing was (or could be) skipped."""
+    gone: Mask | None = field(default=None, compare=False, repr=False)
+    """The blocks that are skipped beyond earlier entries; None where there are none."""
+    kind: str = ""
+    """The name of the synopsis that answered, without more; several together are of no kind."""
 
 
 def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None) -> list[Skip]:
@@ -68,13 +74,13 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
     everything = np.ones(catalog.blocks, dtype=np.bool_) if among is None else among
     kept = everything
 
-    def add(condition: Formula, synopsis: str, mask: Mask, always: bool = True) -> None:
+    def add(condition: Formula, synopsis: str, mask: Mask, name: str, always: bool = True) -> None:
         nonlocal kept
-        beyond = _difference(catalog, kept, kept & mask)
+        beyond, gone = _difference(catalog, kept, kept & mask), kept & ~mask
         if always or beyond.blocks:
             alone = _difference(catalog, everything, everything & mask)
             reason = "" if alone.blocks else _why_nothing(condition, synopsis)
-            skips.append(Skip(condition, synopsis, alone, beyond, reason))
+            skips.append(Skip(condition, synopsis, alone, beyond, reason, gone if beyond.blocks else None, name))
         kept = kept & mask
 
     whole = [found for synopsis in catalog.synopses if (found := _answer(catalog, synopsis, formula))]
@@ -82,18 +88,18 @@ def explain_skips(catalog: Catalog, formula: Formula, among: Mask | None = None)
     for conjunct in formula.children if isinstance(formula, All) else (formula,):
         answering = [found for synopsis in catalog.synopses if (found := _answer(catalog, synopsis, conjunct))]
         for found in answering:
-            add(conjunct, found.text(), found.kept)
+            add(conjunct, found.text(), found.kept, found.synopsis)
             told.update(found.features)
         together = " and ".join(found.text() for found in answering) or "logic"
-        add(conjunct, together, kept_blocks(catalog, conjunct), always=False)
+        add(conjunct, together, kept_blocks(catalog, conjunct), SEVERAL, always=False)
         for atom in atoms(conjunct):
             if not any(_answer(catalog, synopsis, atom) for synopsis in catalog.synopses) and not _part_of(atom, whole):
                 skips.append(Skip(atom, None, Amount(), Amount(), _why_unanswered(catalog, atom)))
     if isinstance(formula, All):
         # A synopsis of whole conjunctions may know more of all conditions together than of each.
         for found in whole:
-            add(formula, found.text(told), found.kept, always=False)
-        add(formula, "all conditions together", kept_blocks(catalog, formula), always=False)
+            add(formula, found.text(told), found.kept, found.synopsis, always=False)
+        add(formula, "all conditions together", kept_blocks(catalog, formula), SEVERAL, always=False)
     return skips
 
 

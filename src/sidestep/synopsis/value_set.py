@@ -263,25 +263,40 @@ def value_sets(type: DataType, stored: Mapping[str, ArrowColumn]) -> BlockSets:
     return BlockSets(zones, codes, begins, block[order], len(sets), if_any(~known))
 
 
+def decode_values(type: DataType, keys: Sequence[bytes]) -> pa.Array:
+    """Values, given as byte strings, in the stored form of their type.
+
+    >>> from sidestep.predicate.types import INTEGER
+    >>> decode_values(INTEGER, [(2**63 + 7).to_bytes(8)]).to_pylist()
+    [7]
+    """
+    match Coding(type).form:
+        case Form.BYTES:
+            return pa.array(list(keys), pa.binary())
+        case Form.WIDE:
+            whole = [int.from_bytes(key) + WIDE_MIN for key in keys]
+            return pa.array(
+                [Decimal(number).scaleb(-type.scale, Context(prec=40)) for number in whole], stored_type(type)
+            )
+        case form:
+            codes = np.array([int.from_bytes(key) for key in keys], dtype=np.uint64)
+            return pa.array((float_values if form is Form.FLOAT else integer_values)(codes).tolist(), stored_type(type))
+
+
 def _values(coding: Coding, keys: Sequence[bytes]) -> tuple[ColumnZones, tuple[Coding, Codes]]:
     """Values, given as byte strings, as zone maps of one row each, and as codes."""
     type, nan = coding.type, None
-    bounds: list[AnyType]
+    lower = upper = decode_values(type, keys)
     match coding.form:
         case Form.BYTES:
             prefix = common_prefix(keys)
             # The least code also stands for all below the prefix: no value is to have it.
             coding = Coding(type, prefix[:-1] if prefix in keys else prefix)
-            bounds, numbers = list(keys), [byte_code(key, coding.prefix) for key in keys]
+            numbers = [byte_code(key, coding.prefix) for key in keys]
         case Form.WIDE:
-            whole = [int.from_bytes(key) + WIDE_MIN for key in keys]
-            bounds = [Decimal(number).scaleb(-type.scale, Context(prec=40)) for number in whole]
-            numbers = [wide_code(number) for number in whole]
-        case form:
+            numbers = [wide_code(int.from_bytes(key) + WIDE_MIN) for key in keys]
+        case _:
             numbers = [int.from_bytes(key) for key in keys]
-            decoded = (float_values if form is Form.FLOAT else integer_values)(np.array(numbers, dtype=np.uint64))
-            bounds = decoded.tolist()
-    lower, upper = (pa.array(bounds, stored_type(type)) for _ in range(2))
     if coding.form is Form.FLOAT:
         # No bound takes NaN in: a value that is one has no number between its bounds.
         nan = pc.is_nan(lower)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from sidestep.predicate import Predicate
+
+MOST_REASONS = 4
+"""Reasons for which statements are not used, that are told: those of most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,22 @@ class Workload:
 
     queries: tuple[LoggedQuery, ...]
     failures: tuple[Failure, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the statements that are not among the queries: how many, and for which reasons.
+
+        >>> lost = Failure(Statement("SELECT 1 FROM nope", count=2), "unknown table nope")
+        >>> Workload((), (lost, Failure(Statement("?"), "not parsable"))).notes
+        ('3 statements of the log could not be used: 2, unknown table nope; 1, not parsable.',)
+        """
+        reasons: Counter[str] = Counter()
+        for failure in self.failures:
+            reasons[failure.reason] += failure.statement.count
+        if not reasons:
+            return ()
+        many = reasons.total()
+        listed = [f"{count:,}, {reason.rstrip('.')}" for reason, count in reasons.most_common(MOST_REASONS)]
+        if (left := len(reasons) - len(listed)) > 0:
+            listed.append(f"{left:,} further reasons (sidestep analyze lists them)")
+        return (f"{many:,} statement{'s' * (many != 1)} of the log could not be used: {'; '.join(listed)}.",)

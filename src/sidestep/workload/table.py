@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -99,6 +99,35 @@ def table_workload(workload: Workload, table: str) -> TableWorkload:
         known = ", ".join(named) if named else "no table at all"
         raise SidestepError(f"No query of the log reads the table {table}; the queries read {known}.")
     return _TableFold(table).fold(workload)
+
+
+def split_by_time(workload: Workload, table: str, later: float) -> tuple[Workload, Workload]:
+    """The queries that read a table in two parts: the earlier ones, and a share ``later`` of its scans after them.
+
+    A query that was repeated may be in both, as often as it ran in either.
+    """
+    runs = [
+        (query, weight, weight * sum(use.table == table for use in query.uses))
+        for query, weight in _runs_by_time(workload.queries)
+    ]
+    left = (1 - later) * sum(scans for *_, scans in runs)
+    parts: tuple[dict[LoggedQuery, int], dict[LoggedQuery, int]] = ({}, {})
+    for query, weight, scans in runs:
+        if scans:
+            part = parts[0 if left >= scans / 2 else 1]
+            part[query] = part.get(query, 0) + weight
+            left -= scans
+    early, late = (tuple(replace(query, count=count) for query, count in part.items()) for part in parts)
+    return Workload(early), Workload(late)
+
+
+def weights_within(whole: TableWorkload, part: TableWorkload) -> npt.NDArray[np.int64]:
+    """How many scans of a part of a workload have each filter of the whole."""
+    place = {frozenset(whole.items[at].formula for at in numbers): at for at, numbers in enumerate(whole.filters)}
+    weights = np.zeros(len(whole.filters), np.int64)
+    for numbers, weight in zip(part.filters, part.weights.tolist(), strict=True):
+        weights[place[frozenset(part.items[at].formula for at in numbers)]] += weight
+    return weights
 
 
 @dataclass(frozen=True, slots=True)

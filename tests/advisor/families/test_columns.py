@@ -58,6 +58,7 @@ def test_no_group_denies_a_row_that_a_query_wants(made, group):
     assert sorted(blocks.order.tolist()) == list(range(120))
     assert blocks.sizes.sum() == 120
     read = tried.exact(group)
+    assert (tried.least() <= read).all()
     filters = cast("tuple[Formula, ...]", tried.workload.keys)
     needs = needs_of(tried.sample, filters, np.ones(len(read)), np.zeros((0, len(read)), bool))
     skipped = skipped_by_values(tried.sample, needs, blocks)

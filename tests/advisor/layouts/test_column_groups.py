@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sidestep.advisor.layouts.column_groups import ColumnStudy, choose_groups
+from sidestep.advisor.layouts.choose import Judges
+from sidestep.advisor.layouts.column_groups import ColumnStudy, choose_groups, judge_groups
 from sidestep.advisor.trials.column_queries import column_workload
 from sidestep.advisor.trials.sample import sample_of
+from sidestep.errors import SidestepError
 from sidestep.layout.vectors import pack
-from sidestep.predicate import INTEGER, Predicate, between, column, compare, one_of
+from sidestep.predicate import INTEGER, Predicate, all_of, between, column, compare, normalize, one_of
 from sidestep.workload import Feature, LoggedQuery, TableUse, Workload
 
 A, B = column("a", INTEGER), column("b", INTEGER)
@@ -69,6 +71,40 @@ def test_a_wide_table_is_divided_and_time_is_limited() -> None:
     chosen = choose_groups(study(wide, names), seconds=0.0)
     assert sorted(name for group in chosen.groups for name in group.columns) == sorted(names)
     assert len(chosen.groups) > 1
+
+
+def judges(queries: Iterable[tuple[Sequence[Predicate], Sequence[str]]]) -> Judges:
+    made = list(queries)
+    return Judges(
+        [all_of(normalize(part) for part in predicates) for predicates, _ in made],
+        np.ones(len(made)),
+        "later ones",
+        [frozenset(read) for _, read in made],
+    )
+
+
+def test_groups_that_are_given_are_kept_and_the_rest_is_one_more() -> None:
+    chosen = choose_groups(study([*RANGES, *LISTS]), given=[["c"], ["b", "a"]])
+    assert [group.columns for group in chosen.groups] == [("a", "b"), ("c",), ("d", "e")]
+    for wrong, said in (([["x"]], "no column x"), ([["a"], ["a", "b"]], "a is in two"), ([[]], "one is empty")):
+        with pytest.raises(SidestepError, match=said):
+            choose_groups(study(RANGES), given=wrong)
+
+
+def test_what_is_judged_is_what_later_queries_read_row_ids_and_joins_included() -> None:
+    made = study([*RANGES, *LISTS], rows=4_000)
+    later = judges([([between(A, 45, 54)], ["a", "c"]), ([one_of(B, [7, 8])], ["b", "d"])])
+    widths = dict.fromkeys("abcde", 8.0)
+    apart, together, split = (
+        judge_groups(made, choose_groups(made, given=given), later, widths, 10_000.0)
+        for given in ([["a", "c"], ["b", "d"]], [list("abcde")], [["a"], ["b"], ["c"], ["d"]])
+    )
+    assert apart.rows < 0.75 * together.rows, "each group is arranged for its own queries"
+    assert apart.bytes == pytest.approx(apart.rows), "one group needs no row ids"
+    assert split.bytes == pytest.approx(2 * split.rows), "an id is as wide as a value"
+    assert split.seconds > apart.seconds
+    assert "2.0 for a query" in split.detail
+    assert judge_groups(made, choose_groups(made), judges([([], ["a", "b"])]), widths, 10_000.0).rows == 1.0
 
 
 def test_a_table_of_one_column_has_one_group() -> None:

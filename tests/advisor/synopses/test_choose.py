@@ -23,9 +23,10 @@ from sidestep.errors import SidestepError
 from sidestep.predicate import Column, IntervalSet, Within
 from sidestep.predicate.normal import normalize
 from sidestep.predicate.oracle import evaluate
-from sidestep.predicate.types import INTEGER, LONG
+from sidestep.predicate.types import DOUBLE, INTEGER, LONG
 from sidestep.store import TableIndex, compact, open_index, read_snapshot, status, update_index
 from sidestep.synopsis import kept_blocks
+from sidestep.synopsis.bloom import BLOOM
 from sidestep.synopsis.global_ranges import GRT
 from sidestep.synopsis.range_set import RANGE_SET
 from sidestep.synopsis.recipe import GroupRecipe, Recipe
@@ -241,6 +242,42 @@ def test_a_table_of_empty_and_broken_files_has_zone_maps_alone(tmp_path: Path, o
     (tmp_path / "2.parquet").write_bytes(b"PAR1 no more")
     choice = choose_recipes(read_snapshot(tmp_path), {"x": LONG}, **options)
     assert choice.recipes == {"x": Recipe()}
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ids in no order, 24 bytes a row: a hundredth of that is less than two bits for each."""
+    root = tmp_path_factory.mktemp("orders")
+    rng = np.random.default_rng(2)
+    ids = rng.permutation(160_000).reshape(8, -1)
+    for number, each in enumerate(ids):
+        write_parquet(root / f"{number}.parquet", {"id": each, "x": rng.random(len(each)), "y": rng.random(len(each))})
+    return root
+
+
+def lookups_of(ids: range, others: int) -> ColumnUsage:
+    """A log of lookups and of as many other queries as given."""
+    id_of, x = Column("id", LONG), Column("x", DOUBLE)
+    points = [IntervalSet.point(LONG, value) for value in ids]
+    low = IntervalSet.at_least(DOUBLE, 0.5)
+    return ColumnUsage(
+        {id_of: dict.fromkeys(points, 1), x: {low: others}},
+        filters={**{frozenset([(id_of, point)]): 1 for point in points}, frozenset([(x, low)]): others},
+    )
+
+
+def test_the_limit_gives_way_to_what_spares_queries_more_than_it_takes(orders: Path) -> None:
+    snapshot, columns = read_snapshot(orders), {"id": LONG, "x": DOUBLE, "y": DOUBLE}
+    limit = snapshot.bytes // 100
+    often, seldom = lookups_of(range(0, 160_000, 8_000), 80), lookups_of(range(0, 160_000, 8_000), 20_000)
+    paid = choose_recipes(snapshot, columns, asked=often)
+    assert limit < paid.spent <= 4 * limit
+    assert paid.recipes["id"].size(BLOOM)
+    assert any("beyond the usual limit" in note and "20 of the log's queries" in note for note in paid.notes)
+    for options in ({"asked": seldom}, {"asked": often, "limit": "1%"}, {"asked": often, "arranged": ["id"]}):
+        kept = choose_recipes(snapshot, columns, **options)
+        assert kept.spent <= limit, options
+        assert not any("beyond" in note for note in kept.notes)
 
 
 def test_a_column_has_one_global_range_table() -> None:

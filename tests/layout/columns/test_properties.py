@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sidestep.errors import SidestepError
 from sidestep.layout import reduce_vectors, unpack
-from sidestep.layout.columns.costs import CostModel, check_groups, reading
+from sidestep.layout.columns.costs import CostModel, check_groups, cost_within, reading
 from sidestep.layout.columns.local import rank_features, select_features
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload
 from sidestep.layout.columns.search import Scheme, alike, rate_again, search
@@ -74,6 +74,18 @@ def test_the_search_is_never_worse_than_either_end(case: Case, model: CostModel)
     assert again.cost == pytest.approx(found.best.cost)
     one = rate_again(found, case.workload, case.rows, model, most=1, stop=lambda: True)
     assert one.cost == pytest.approx(found.best.cost), "the cheapest is among the first to be rated"
+
+
+@given(cases(), st.floats(0, 2))
+def test_a_cost_is_known_exactly_or_known_to_be_above_the_limit(case: Case, share: float):
+    workload, rows, model = case.workload, case.rows, CostModel()
+    least = rows.least()
+    groups = [frozenset({at}) for at in range(len(workload.columns))]
+    for group in groups:
+        assert (least <= rows.exact(group)).all(), "no arrangement reads fewer rows"
+    cost = reading(workload, groups, rows.exact, model).total(workload.weights)
+    within = cost_within(workload, groups, rows.exact, least, model, share * cost)
+    assert within is None if share < 0.999 and cost else within == pytest.approx(cost) or share < 1
 
 
 @settings(max_examples=40)

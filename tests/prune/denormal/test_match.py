@@ -14,7 +14,7 @@ from sidestep.layout.join_tree import JoinTree, KeptColumn, Role
 from sidestep.predicate import And, Column, Comparison, IsNull, Literal, Not, Op
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import INTEGER, LONG
-from sidestep.prune import Filter, Join, Limit, Other, Project, Query, Scan
+from sidestep.prune import Filter, Join, Limit, Operator, Other, Project, Query, Scan
 from sidestep.prune.denormal.match import find_matches, replaced
 from sidestep.prune.plan.algebra import walk
 from tests.prune.joins import CROSS, FULL_OUTER, INNER, LEFT_ANTI, LEFT_OUTER, LEFT_SEMI, RIGHT_OUTER
@@ -145,13 +145,14 @@ def test_trees_are_checked():
 
 def random_plan(random: Random):
     """A tree of joins over the fact and others, by keys or not, with filters."""
-    plan, left = FACT, [1, 2, 3]
+    plan: Operator = FACT
+    left = [1, 2, 3]
     for dim in random.sample([DIM, FAR, FAR2], random.randint(0, 3)):
         key, value = (int(number) for number, _ in dim.columns)
         kind = random.choice((INNER, INNER, INNER, LEFT_SEMI, LEFT_OUTER, RIGHT_OUTER, LEFT_ANTI))
         by = random.choice({"dim": (2, 2, 2, 1), "far": (3, 5 if 5 in left else 3), "far2": (3, 5)}[dim.key])
         on = equal(by if by in left else 3, key)
-        side = dim
+        side: Operator = dim
         if random.random() < 0.3:
             side = Filter(Comparison(Op.LE, column(value), Literal(random.randint(0, 4), INTEGER)), dim)
         swapped = random.random() < 0.5 if kind is not LEFT_OUTER else random.random() < 0.2

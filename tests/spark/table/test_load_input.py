@@ -161,6 +161,24 @@ def test_a_log_gives_features_and_order(spark, tmp_path):
     assert report.spec.demands_of == report.spec.features
 
 
+def test_a_log_that_joins_other_tables_is_understood_by_their_paths(spark, source, tmp_path):
+    """Normalized tables by path: what joins them is understood once they are named; of the rest, reasons are told."""
+    kinds = folder_of(tmp_path / "kinds", pa.table({"s": ["x", "y"], "name": ["even", "odd"]}))
+    joined = "SELECT count(*) FROM numbers n JOIN kinds k ON n.s = k.s WHERE n.a < 20 AND k.name = 'odd'"
+    log = [joined] * 6 + ["SELECT 1 FROM numbers WHERE a < 30"] * 2 + ["SELECT 1 FROM numbers, nope", "SELEC 1"]
+    named = load(spark, source, str(tmp_path / "named"), log=log, tables={"kinds": kinds}, min_size=10)
+    assert named.notes[0].startswith("2 statements of the log could not be used: 1, ")
+    assert "unknown table `nope`: name it with its path (tables=…, or -t NAME=PATH)" in named.notes[0]
+    assert "not parsable" in named.notes[0]
+    unnamed = load(spark, source, str(tmp_path / "unnamed"), log=log, min_size=10)
+    assert "8 statements of the log could not be used: 6, unknown table `kinds`" in unnamed.notes[0]
+    advice = sidestep.advise(spark, log, source, tables={"kinds": kinds}, min_size=10)
+    assert (advice.queries, advice.notes) == (8, named.notes[:1])
+    assert "2 statements of the log could not be used" in str(advice).replace("\n", " ")
+    with pytest.raises(SidestepError, match=r"says nothing of numbers.*1 statement of the log could not be used"):
+        sidestep.advise(spark, [joined], source)
+
+
 def test_a_log_of_another_table_is_refused(spark, source, tmp_path):
     log = tmp_path / "log.sql"
     log.write_text("SELECT id FROM range(5);\nSELECT * FROM nowhere WHERE a = 1;\n")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import INTEGER, STRING, column, compare
-from sidestep.workload import ExtractOptions, Failure, Statement, Workload, analyze, save_page, to_json
+from sidestep.workload import ExtractOptions, Failure, Statement, Workload, analyze, analyze_table, save_page, to_json
 from sidestep.workload.analysis.views import page, render_analysis
 from tests.workload.queries import query, tpch, workload
 
@@ -125,3 +126,19 @@ def test_a_threshold_that_is_given_is_kept():
     found = analyze(tpch(100), options=ExtractOptions(threshold=7), tune=True)
     assert found.tables[0].features.threshold == 7
     assert found.tables[0].choice is None
+
+
+def test_features_are_selected_again_as_an_analysis_with_these_options_would(tpch_analysis):
+    table = tpch_analysis.tables[0]
+    again = table.select(num_features=3, threshold=4)
+    fresh = analyze_table(table.augmented.workload, ExtractOptions(num_features=3, threshold=4))
+    assert again.features == fresh.features
+    assert again.coverage == fresh.coverage
+    assert (again.subsumed, again.commonality, again.stability) == (fresh.subsumed, table.commonality, table.stability)
+    assert table.select(threshold=4).features.threshold == 4
+    assert again.to_dict()["curves"].keys() == {"commonality", "stability", "coverage"}
+
+
+def test_an_analysis_without_its_queries_selects_nothing(tpch_analysis):
+    with pytest.raises(SidestepError, match="analyze the log again"):
+        replace(tpch_analysis.tables[0], augmented=None).select(num_features=2)

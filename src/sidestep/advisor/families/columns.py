@@ -94,6 +94,17 @@ class ColumnTrials:
             return self.exact(group)
         return np.asarray(self._rough.exact(group) * (len(self.sample) / len(self._rough.sample)))
 
+    def least(self) -> Floats:
+        """At least how many rows each filter reads of any group: those that it could not skip in blocks of their own.
+
+        A block that has such a row is never skipped, whatever else is in it.
+        """
+        alone = Blocks(np.arange(len(self.sample)), np.ones(len(self.sample), np.int64))
+        every = np.arange(len(self.workload.filters))
+        skipped = self.workload.skipping(every).skipped(self._bits, np.arange(self.workload.features))
+        skipped |= skipped_by_values(self.sample, self._needs, alone)
+        return np.asarray((~skipped).sum(axis=1), np.float64)
+
     def arrange(self, group: Group) -> ArrangedGroup:
         """The arrangement with which the queries read least of the group."""
         return self._try(group)[0]

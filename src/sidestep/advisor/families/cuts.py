@@ -6,12 +6,12 @@ Where leaves are several blocks large, rows in them are grouped by their feature
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 
-from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.families.family import Arrangement, Material, Plans
 from sidestep.advisor.families.simple import leaf_rows
 from sidestep.advisor.trials.grow import grow
 from sidestep.advisor.trials.needs import Needs
@@ -23,11 +23,14 @@ LARGE_LEAVES = (4, 16)
 """Blocks of the leaves below which rows are grouped by features."""
 
 
-def cuts(material: Material) -> Iterator[Plan]:
-    """Leaves become blocks."""
+def cuts(material: Material) -> Plans:
+    """Leaves become blocks. What cuts are made from is settled first, and then how early small parts are cut off."""
+    early, *others = URGENT
+    costs: dict[str, float] = {}
     for needs in _NEEDS:
-        for urgent in URGENT:
-            yield partial(_cut, needs, urgent)
+        costs[needs] = yield partial(_cut, needs, early)
+    for urgent in others:
+        yield partial(_cut, min(costs, key=costs.__getitem__), urgent)
 
 
 def _cut(needs: str, urgent: float, material: Material) -> Arrangement | None:
@@ -36,7 +39,7 @@ def _cut(needs: str, urgent: float, material: Material) -> Arrangement | None:
     return None if tree.tree is None else Arrangement("cuts", detail, tree=tree, order=_order(material))
 
 
-def cuts_and_features(material: Material) -> Iterator[Plan]:
+def cuts_and_features(material: Material) -> Plans:
     """Leaves of several blocks, and groups by features in them."""
     if material.demands.features:
         for blocks in LARGE_LEAVES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,5 +95,7 @@ def _group_leaves(sample: Sample, leaf: RowNumbers, words: Words, demands: Deman
 
 Plan = Callable[[Material], Arrangement | None]
 """Makes an arrangement, from whichever rows and queries; None if there is nothing to make it of."""
-Family = Callable[[Material], Iterator[Plan]]
+Plans = Generator[Plan, float, None]
+"""One plan after the other; each is answered with what it costs, by which a family may tell what else to try."""
+Family = Callable[[Material], Plans]
 """The most promising few plans of a family."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.families.family import Arrangement, Material, Plans
 from sidestep.advisor.trials.sample import RowNumbers, Sample
 from sidestep.advisor.trials.trial import by_group, group_sample, shares_read
 from sidestep.layout.demand import Demands
@@ -15,13 +15,13 @@ from sidestep.layout.demand import Demands
 MOST_ORDERS = 3
 LEAST_GAIN = 0.02
 """Buckets make the partitioner's work longer: they are used if a query reads less by at least this share."""
-ORDER_ROWS = 6_000
+ORDER_ROWS = 3_000
 """Rows by which an order is chosen."""
 MOST_FILTERS = 80
 """Filters that orders are judged by, those of most queries."""
 
 
-def features(material: Material) -> Iterator[Plan]:
+def features(material: Material) -> Plans:
     """Groups by features, with the order that serves their queries best; without features there is no such layout."""
     if material.demands.features:
         yield partial(by_features, None)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from sidestep.advisor.families.family import Arrangement, Material, Plan
+from sidestep.advisor.families.family import Arrangement, Material, Plans
 from sidestep.advisor.trials.grow import cut_evenly
 
 MOST_SORTS = 4
 Z_COLUMNS = (2, 3, 4)
 
 
-def as_is(material: Material) -> Iterator[Plan]:
+def as_is(material: Material) -> Plans:
     """The table in its own order."""
     yield lambda _: Arrangement("as is", "in the order that rows came in", featured=False)
 
 
-def sorted_by_column(material: Material) -> Iterator[Plan]:
+def sorted_by_column(material: Material) -> Plans:
     """The whole table sorted by a column, cut where blocks begin."""
     for name in material.columns[:MOST_SORTS]:
         yield partial(_sort, name)
@@ -28,7 +27,7 @@ def _sort(name: str, material: Material) -> Arrangement:
     return Arrangement("sorted", f"by {name}", tree=tree, featured=False, order=(name,))
 
 
-def z_order(material: Material) -> Iterator[Plan]:
+def z_order(material: Material) -> Plans:
     """Columns cut in turn, each in the middle of its rows: a Z curve in which each counts alike."""
     for count in Z_COLUMNS:
         if count <= len(material.columns):

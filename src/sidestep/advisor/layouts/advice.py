@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sidestep.advisor.layouts.choose import LEAST_GAIN, LayoutChoice
+from sidestep.advisor.layouts.column_groups import FAMILY, clearly_cheaper
 from sidestep.layout.tree import column_of
 
 
@@ -42,6 +43,12 @@ class Advice:
     sample_rows: int
     total_rows: int
     command: str
+    groups: tuple[tuple[str, ...], ...] | None = None
+    """The column groups that were weighed; a single one if no division of the columns was better. None: not weighed."""
+    groups_command: str = ""
+    """The command that loads the table into column groups."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of the log, in sentences."""
 
     def estimate(self, layout: str) -> Estimate:
         """The estimate for today, or for one of the families."""
@@ -79,6 +86,15 @@ class Advice:
             "sample_rows": self.sample_rows,
             "total_rows": self.total_rows,
             "command": self.command,
+            "column_groups": None
+            if self.groups is None
+            else {
+                "groups": [list(names) for names in self.groups],
+                "recommended": self.recommends_groups,
+                "why": self.groups_verdict,
+                "command": self.groups_command,
+            },
+            "notes": list(self.notes),
         }
 
     def __rich__(self) -> RenderableType:
@@ -97,12 +113,51 @@ class Advice:
         chosen.show_header = False
         for name, value in self._parameters():
             chosen.add_row(name, Text(value))
-        return Group(
+        shown: list[RenderableType] = [
             table,
             Text(self.verdict),
+            *map(Text, self.notes),
             chosen,
             Text(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows. To lay the table out so:"),
-            Text("  " + self.command.replace(" --", " \\\n    --").replace(" -t", " \\\n    -t"), overflow="fold"),
+            _command_text(self.command),
+        ]
+        if self.groups is not None:
+            shown.append(Text(self.groups_verdict))
+        if self.groups is not None and len(self.groups) > 1:
+            shown.append(_command_text(self.groups_command))
+        return Group(*shown)
+
+    @property
+    def recommends_groups(self) -> bool:
+        """Whether these queries would be clearly cheaper on column groups than on any layout of rows."""
+        by_name = {one.layout: one for one in self.estimates}
+        groups, rows = by_name.get(FAMILY), by_name.get(self.choice.family, by_name["today"])
+        return groups is not None and clearly_cheaper(groups.seconds, rows.seconds)
+
+    @property
+    def groups_verdict(self) -> str:
+        """Whether the table should rather be put into column groups, and why, in words."""
+        by_name = {one.layout: one for one in self.estimates}
+        groups, rows = by_name.get(FAMILY), by_name.get(self.choice.family, by_name["today"])
+        if self.groups is None:
+            return "Column groups were not weighed, as a layout of rows was asked for."
+        if groups is None:
+            return (
+                "Column groups are not recommended: of all divisions of the columns that were tried, none would let "
+                "these queries read less than rows in one piece."
+            )
+        read = (
+            f"{groups.bytes:.1%} of the bytes instead of {rows.bytes:.1%}, row ids included, at "
+            f"{groups.seconds / max(rows.seconds, 1e-9):.0%} of the cost of {rows.layout}"
+        )
+        if self.recommends_groups:
+            return (
+                f"Column groups are recommended: in {len(self.groups)} of them, these queries would read {read}. They "
+                "are a new table, which sidestep alone can read (sidestep.read). To load it:"
+            )
+        return (
+            f"Column groups are not recommended: in {len(self.groups)} of them, these queries would read {read}, "
+            f"which is no clear gain ({detail_of(groups)}, to be joined). To load them all the same:"
         )
 
     @property
@@ -141,6 +196,15 @@ class Advice:
         with console.capture() as capture:
             console.print(self)
         return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
+
+
+def detail_of(groups: Estimate) -> str:
+    """How many groups a query reads, in words."""
+    return groups.detail.rpartition("; ")[2].replace("for a query", "groups for a query")
+
+
+def _command_text(command: str) -> Text:
+    return Text("  " + command.replace(" --", " \\\n    --").replace(" -t", " \\\n    -t"), overflow="fold")
 
 
 def _cuts_text(choice: LayoutChoice) -> str:

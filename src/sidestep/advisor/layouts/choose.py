@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.advisor.families.cuts import cuts, cuts_and_features
-from sidestep.advisor.families.family import Arrangement, Family, Material, Plan
+from sidestep.advisor.families.family import Arrangement, Family, Material, Plan, Plans
 from sidestep.advisor.families.features import by_features, features
 from sidestep.advisor.families.simple import as_is, sorted_by_column, z_order
 from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
@@ -102,6 +102,11 @@ class LayoutChoice:
     few_valued: tuple[str, ...] = ()
     """Columns of few values that queries filter: blocks should know the set of each."""
 
+    @property
+    def arranged(self) -> frozenset[str]:
+        """The columns by whose values rows are arranged."""
+        return frozenset((*self.order, *(() if self.tree is None else self.tree.columns)))
+
 
 @dataclass(frozen=True, eq=False)
 class Study:
@@ -139,10 +144,14 @@ class ChosenLayout:
     judged_by: str
 
     @property
+    def trial(self) -> Trial | None:
+        """That of the layout; None if nothing was tried, as of a table without rows."""
+        return next((trial for trial in self.trials if trial.family == self.layout.family), None)
+
+    @property
     def summary(self) -> str:
         """What was chosen and why, in a sentence."""
-        tried = {trial.family: trial for trial in self.trials}
-        mine = tried.get(self.layout.family)
+        mine = self.trial
         others = ", ".join(f"{one.family} {one.rows:.1%}" for one in self.trials if one is not mine)
         said = f"Laid out by {self.layout.family} ({self.layout.detail})"
         if self.layout.family == "as is":
@@ -171,21 +180,22 @@ def choose_from_study(
     order: Sequence[str] | None = None,
     family: str | None = None,
     judges: Judges | None = None,
+    past: Weights | None = None,
     parts: RowNumbers | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenLayout:
     """The layout that suits a study's queries best.
 
     Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, the last
-    ones of the log if none are given. ``parts`` has the part of the table that each row of the sample is in, if what is
-    read is to be told for each; ``tell`` is told what is being tried.
+    ones of the log if none are given; ``past`` has the weights of those to make layouts from, else all are. ``parts``
+    has the part of the table that each row of the sample is in, if what is read is to be told for each; ``tell`` is
+    told what is being tried.
     """
     if family is not None and family not in FAMILIES:
         raise SidestepError(f"There is no family of layouts called {family!r}: there are {', '.join(FAMILIES)}.")
-    past, held = study.table.weights, judges
     if judges is None:
-        past, held = split_log(study.table)
-    assert held is not None
+        past, judges = split_log(study.table)
+    held, past = judges, study.table.weights if past is None else past
     tell("features")
     picked = _select_features(study, past, num_features)
     making, judging = _parts(study.drawn.sample, study.min_size)
@@ -196,10 +206,9 @@ def choose_from_study(
     plans: dict[str, Plan] = {}
     for name, of_family in FAMILIES.items() if family is None else [(family, FAMILIES[family])]:
         tell(name)
-        for plan in [partial(by_features, order)] if name == "features" and asked_for else of_family(material):
-            trial = bench.trial(plan(material))
-            if trial is not None and (name not in trials or trial.seconds < trials[name].seconds):
-                trials[name], plans[name] = trial, plan
+        best_of = bench.best(_along(order) if name == "features" and asked_for else of_family(material))
+        if best_of is not None:
+            plans[name], trials[name] = best_of
     allowed = [name for name in trials if not asked_for or family is not None or name == "features"]
     best = _cheapest({name: trials[name].seconds for name in allowed})
     tell("the layout")
@@ -301,6 +310,11 @@ def _cheapest(seconds: Mapping[str, float]) -> str:
     return next((name for name, each in seconds.items() if each <= (1 + NEAR) * least), "as is")
 
 
+def _along(order: Sequence[str] | None) -> Plans:
+    """The layout by features, along the order that was asked for."""
+    yield partial(by_features, order)
+
+
 class _Bench:
     """Judges arrangements by queries, on rows that they were not made from."""
 
@@ -320,6 +334,20 @@ class _Bench:
         self.part = np.zeros(len(rows), np.int64) if parts is None else parts[rows]
         self.parts = 1 if parts is None else int(parts.max(initial=0)) + 1
         self.width = widths_of(study, judges)
+
+    def best(self, plans: Plans) -> tuple[Plan, Trial] | None:
+        """The cheapest of a family's plans; None if there is none to try."""
+        best: tuple[Plan, Trial] | None = None
+        plan = next(plans, None)
+        while plan is not None:
+            trial = self.trial(plan(self.material))
+            if trial is not None and (best is None or trial.seconds < best[1].seconds):
+                best = plan, trial
+            try:
+                plan = plans.send(math.inf if trial is None else trial.seconds)
+            except StopIteration:
+                plan = None
+        return best
 
     def trial(self, arrangement: Arrangement | None) -> Trial | None:
         """What the queries read; None where there is nothing to read."""

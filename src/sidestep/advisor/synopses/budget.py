@@ -17,8 +17,8 @@ all groups that are encoded by it have as many bits, and what the table takes is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -110,6 +110,38 @@ def spend(profiles: Sequence[Profile], budget: int) -> Plan:
     elif not any(choice.parts for choice in plan):
         note = "No synopsis saves anything beyond the zone map on these queries."
     return Plan(tuple(plan), budget, single, _false_rows(best), tuple(map(tuple, tried)), note)
+
+
+def spend_beyond(plan: Plan, most: int, price: Callable[[Profile], float]) -> Plan:
+    """The plan with what pays although the budget is spent, up to ``most`` bytes in all.
+
+    ``price`` is the weighted rows that a byte has to spare the queries of a profile. Only profiles are tried whose
+    queries read more for nothing than as many bytes as the whole budget cost. What leaves most after its price comes
+    first.
+    """
+    choices = list(plan.choices)
+    prices = [price(each.profile) for each in choices]
+    fronts = {
+        at: _pareto_front(each.profile, candidates(each.profile, most))
+        for at, each in enumerate(choices)
+        if each.false_rows > prices[at] * plan.budget
+    }
+
+    def cost(at: int, choice: SynopsisChoice) -> float:
+        return choice.false_rows + prices[at] * choice.total
+
+    while True:
+        left = most - _total(choices)
+        fitting = [
+            (cost(at, each) - cost(at, choices[at]), at, each)
+            for at, front in fronts.items()
+            for each in front
+            if each.total - choices[at].total <= left
+        ]
+        net, at, best = min(fitting, key=lambda one: one[0], default=(0.0, 0, None))
+        if best is None or net >= 0:
+            return replace(plan, choices=tuple(choices))
+        choices[at] = best
 
 
 def _false_rows(choices: Sequence[SynopsisChoice]) -> float:

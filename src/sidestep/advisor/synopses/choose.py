@@ -8,7 +8,8 @@ nothing                columns that look like keys get a few ranges, Bloom filte
                        (:mod:`.defaults`), within a hundredth of the table's bytes
 a log                  columns that its queries filter come first, by the rows that synopses save those queries that
                        they were not made by; join keys get ranges more readily than others, and columns of few values
-                       that patterns are asked of get value sets; within the same limit
+                       that patterns are asked of get value sets; within the same limit, which gives way, up to four
+                       hundredths, to what spares the queries so many rows that it has paid after a few of them
 a budget               all columns share it (:mod:`.budget`), by the log's queries, or, where there is
                        no log, by single values and short ranges of what is there
 synopses by name       those columns get just that; the rule above is for the others, unless it says ``*``
@@ -27,15 +28,17 @@ whatever is chosen, blocks are skipped on proof alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sidestep.advisor.synopses.budget import Plan, SynopsisChoice, bound_over, drop_useless_parts, spend
+from sidestep.advisor.synopses.budget import Plan, SynopsisChoice, bound_over, drop_useless_parts, spend, spend_beyond
 from sidestep.advisor.synopses.candidates import (
     LEAST_GAPS,
     MOST_DISTINCT,
@@ -81,6 +84,10 @@ from sidestep.workload.table import ColumnUsage
 
 LIMIT = "1%"
 """What synopses may take that no one asked for, as a share of the table's bytes."""
+MOST_LIMIT = "4%"
+"""What they may take where a log shows that they pay (:class:`Yield`)."""
+QUERIES_TO_PAY = 4
+"""A session reads an index once: what it takes beyond the limit has to be spared again by so many queries."""
 LEAST_LIMIT = 1 << 15
 """A share of a small table is no less than this."""
 ZONE_BYTES = 20
@@ -120,17 +127,20 @@ def choose_recipes(
     *,
     synopses: RecipeText | None = None,
     budget: int | None = None,
-    limit: int | str = LIMIT,
+    limit: int | str | None = None,
     asked: ColumnUsage | None = None,
     kept: Mapping[str, Recipe] | None = None,
     block_rows: int | None = None,
+    arranged: Collection[str] = (),
 ) -> RecipeChoice:
     """The recipes of all these columns; see the module's text for how they come about.
 
     Columns that have a recipe in ``kept`` keep it unless they are named. ``block_rows`` is the size that blocks are
-    going to have, if that is not the one that they have. ``limit`` is what synopses may take in all if there is no
-    budget: bytes, or a share of the table's.
+    going to have, if that is not the one that they have, and ``arranged`` the columns that rows are then arranged by.
+    ``limit`` is what synopses may take in all if there is no budget: bytes, or a share of the table's; without one it
+    is :data:`LIMIT`, beyond which only what pays is made.
     """
+    gives_way, limit = limit is None, LIMIT if limit is None else limit
     usable = {name: type for name, type in columns.items() if has_codes(type)}
     fixed = {**(kept or {}), **({} if synopses is None else parse_recipes(synopses, usable))}
     open_columns = {name: type for name, type in usable.items() if name not in fixed}
@@ -146,14 +156,44 @@ def choose_recipes(
         zones = ZONE_BYTES * len(columns) * sample.of_blocks
         budget = bytes_of(limit, snapshot.bytes)
         budget = max(LEAST_LIMIT, budget - zones) if is_share(limit) else budget
-        choice = _defaults(sample, open_columns, usage, budget)
+        pays = None
+        if gives_way:
+            rows = sample.of_blocks * int(sample.rows.sum()) / max(1, len(sample.blocks))
+            most = bytes_of(MOST_LIMIT, snapshot.bytes) - zones
+            pays = Yield(most, snapshot.bytes / max(1.0, rows), sum(usage.filters.values()), arranged)
+        choice = _defaults(sample, open_columns, usage, budget, pays)
     choice = _serve_few_values(sample, open_columns, usage, choice, budget, laid_out=block_rows is not None)
     return replace(choice, recipes={**dict.fromkeys(usable, Recipe()), **choice.recipes, **fixed})
 
 
-def _defaults(sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, limit: int) -> RecipeChoice:
+@dataclass(frozen=True)
+class Yield:
+    """When a limit gives way: to what spares a log's queries, in a few of them, as much as reading it takes.
+
+    A session reads an index once. If its share of the table's bytes is at most the share of rows that it spares
+    :data:`QUERIES_TO_PAY` of the log's queries together, on average, then it has paid after these. Columns that rows
+    are about to be arranged by get nothing beyond the limit: what their zone maps will say is not known yet.
+    """
+
+    most: int
+    row_bytes: float
+    scans: int
+    """Of the whole log."""
+    arranged: Collection[str] = ()
+
+    def price(self, profile: Profile, asked: ColumnUsage) -> float:
+        """The weighted rows of a profile's queries that a byte has to spare; they may be a part of the log's."""
+        if profile.column in self.arranged:
+            return math.inf
+        part = float(profile.weights.sum()) / max(1, asked.scans(profile.column))
+        return self.scans * part / QUERIES_TO_PAY / max(self.row_bytes, 1e-9)
+
+
+def _defaults(
+    sample: BlockSample, columns: Mapping[str, DataType], asked: ColumnUsage, limit: int, pays: Yield | None
+) -> RecipeChoice:
     filtered = {name: type for name, type in columns.items() if asked.scans(name)}
-    served = _spend_budget(sample, filtered, limit, asked) if filtered else RecipeChoice()
+    served = _spend_budget(sample, filtered, limit, asked, pays) if filtered else RecipeChoice()
     open_columns = {name: type for name, type in columns.items() if not served.recipes.get(name)}
     has_log = bool(asked.ranges or asked.joins)
     keys = {name: type for name, type in open_columns.items() if key_like(type) or name in asked.joins}
@@ -317,7 +357,11 @@ def _spared_by_sets(
 
 
 def _spend_budget(
-    sample: BlockSample, columns: Mapping[str, DataType], budget: int, asked: ColumnUsage | None
+    sample: BlockSample,
+    columns: Mapping[str, DataType],
+    budget: int,
+    asked: ColumnUsage | None,
+    pays: Yield | None = None,
 ) -> RecipeChoice:
     notes = []
     by_use = sorted(columns, key=lambda name: -(asked.uses(name) if asked else 0))
@@ -343,6 +387,9 @@ def _spend_budget(
         notes += _too_small(shared, budget)
     else:
         plan = spend(wanting, budget)
+        if pays is not None and asked is not None:
+            plan = spend_beyond(plan, pays.most, partial(pays.price, asked=asked))
+            notes += _beyond(plan, asked)
     if plan.note and asked_for:
         notes.append(plan.note)
     if any(profile.sampled for profile in asked_for):
@@ -356,6 +403,17 @@ def _spend_budget(
             bounds[name] = bound_over(choices)
     report = () if groups else tuple(_report_asked(plan))
     return RecipeChoice(recipes, bounds, tuple(notes), plan.total, report)
+
+
+def _beyond(plan: Plan, asked: ColumnUsage) -> list[str]:
+    """What the limit gave way to, in a sentence."""
+    if plan.total <= plan.budget:
+        return []
+    large = max(plan.choices, key=lambda choice: choice.total)
+    return [
+        f"Synopses of {large.profile.column} take {large.total:,} bytes, beyond the usual limit: they spare "
+        f"{large.saved:.0%} of the rows in {asked.scans(large.profile.column):,} of the log's queries."
+    ]
 
 
 def _report_asked(plan: Plan) -> list[TriedSynopsis]:

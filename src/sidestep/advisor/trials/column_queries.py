@@ -30,14 +30,35 @@ from sidestep.predicate import (
 from sidestep.predicate.intervals import Interval
 from sidestep.synopsis.features.branches import divide
 from sidestep.synopsis.features.union_vectors import UnionVectors
-from sidestep.workload import Feature, TableWorkload, Workload
+from sidestep.workload import Feature, TableWorkload, Workload, augment, table_workload
 from sidestep.workload.canonical import formula_of, key
 from sidestep.workload.features.eligible import compares_date, is_negation
+from sidestep.workload.features.extract import feature_set_of
+from sidestep.workload.features.selection import candidate_sets, threshold_at
 
 MOST_VALUES = 200
 """Features that are made of the values of one column's lists: those that most queries ask for."""
 MOST_PARTS = 64
 """Parts that a filter falls into at most."""
+MOST_MINED, MOST_LISTED = 100, 100
+"""Features that groups choose theirs from: of those that the log has in common, and of values of lists."""
+LISTED_SHARE = 0.01
+"""The least share of queries that ask for a value of a list, if it is to be a feature."""
+
+
+def column_features(workload: Workload, table: str) -> list[Feature]:
+    """The features that column groups choose theirs from, each once: what filters have in common, values of lists."""
+    of_log = table_workload(workload, table)
+    if not of_log.total:
+        return []
+    augmented = augment(of_log)
+    mined = feature_set_of(augmented, candidate_sets(augmented), of_log.weights).features
+    listed = list_features(of_log, threshold_at(LISTED_SHARE, of_log.total))
+    chosen = [
+        *sorted(mined, key=lambda feature: -feature.weight)[:MOST_MINED],
+        *sorted(listed, key=lambda feature: -feature.weight)[:MOST_LISTED],
+    ]
+    return list({feature.formula: feature for feature in chosen}.values())
 
 
 def list_features(table: TableWorkload, threshold: int) -> list[Feature]:

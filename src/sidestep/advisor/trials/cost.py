@@ -16,6 +16,8 @@ from sidestep.advisor.trials.trial import Blocks, Shares
 from sidestep.layout.vectors import Bits
 
 PER_FILE, PER_GROUP, PER_ROW, PER_BYTE = 2e-3, 3e-4, 2e-8, 6e-10
+PER_JOINED, ID_BYTES = 1e-7, 8
+"""Where column groups are joined: a row of any of them, and the bytes of its id."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.advisor.trials.needs import Needs, Positions
 from sidestep.advisor.trials.sample import RowNumbers, Sample
+from sidestep.advisor.trials.sides import Conditions, Describer, Sides
 from sidestep.layout.tree import MOST_DEPTH, Cut, Test
-from sidestep.layout.vectors import Bits, Words, pack, unpack
+from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Comparison, DataType, In, Kind
 from sidestep.predicate.nodes import Column, Literal, Op
@@ -71,7 +70,7 @@ def grow(sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: floa
     first if it saves the queries at least a share ``urgent`` of the node: it costs the others next to nothing.
     """
     grower = _Grower(sample, needs, satisfied, max(1, least), urgent)
-    return _grown(sample, grower.grow(np.arange(len(sample)), needs))
+    return _grown(sample, grower.grow(np.arange(len(sample)), np.arange(len(needs.weights))))
 
 
 def cut_evenly(sample: Sample, columns: Sequence[str], least: int) -> Grown:
@@ -165,71 +164,6 @@ def _grown(sample: Sample, top: _Node) -> Grown:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sides:
-    """What is known of some sets of rows, one line for each."""
-
-    counts: RowNumbers
-    low: RowNumbers
-    """Least rank by column of many values."""
-    high: RowNumbers
-    present: tuple[Bits, ...]
-    """For each column of few values, which there are."""
-    words: Words
-    """Features that some row has."""
-
-    def skipped(self, needs: Needs, ranged: Sequence[str], listed: Sequence[str]) -> Bits:
-        """Queries by sets: whether a query needs none of the rows."""
-        skip = np.zeros((len(needs.weights), len(self.counts)), np.bool_)
-        for at, name in enumerate(ranged):
-            of, low, high = needs.ranges.get(name, _NOTHING)
-            if len(of):
-                skip[of] |= (self.high[None, :, at] < low[:, None]) | (self.low[None, :, at] > high[:, None])
-        for name, present in zip(listed, self.present, strict=True):
-            if name in needs.sets and len(needs.sets[name][0]):
-                of, wanted = needs.sets[name]
-                skip[of] |= wanted.astype(np.float32) @ present.T.astype(np.float32) == 0
-        if len(needs.subsumes):
-            missing = ~unpack(self.words, len(needs.subsumes))
-            skip |= needs.subsumes.T.astype(np.float32) @ missing.T.astype(np.float32) > 0
-        return skip
-
-    def accumulate(self, *, backwards: bool = False) -> _Sides:
-        """What is known of each set together with all before it, or all after it."""
-        step = -1 if backwards else 1
-
-        def along(function: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return np.asarray(function.accumulate(array[::step], axis=0)[::step])
-
-        return _Sides(
-            along(np.add, self.counts),
-            along(np.minimum, self.low),
-            along(np.maximum, self.high),
-            tuple(along(np.logical_or, present) for present in self.present),
-            along(np.bitwise_or, self.words),
-        )
-
-    def unite(self, chosen: Bits) -> _Sides:
-        """For each line of ``chosen``, which says which sets, what is known of them together."""
-        among = chosen.astype(np.float32)
-        every = chosen[:, :, None]
-        return _Sides(
-            chosen.astype(np.int64) @ self.counts,
-            np.where(every, self.low, _NONE).min(axis=1, initial=_NONE),
-            np.where(every, self.high, -1).max(axis=1, initial=-1),
-            tuple(among @ present.astype(np.float32) > 0 for present in self.present),
-            np.bitwise_or.reduce(np.where(every, self.words, np.uint64(0)), axis=1),
-        )
-
-
-_NONE = 2**62
-_NOTHING: tuple[Positions, RowNumbers, RowNumbers] = (
-    np.zeros(0, np.intp),
-    np.zeros(0, np.int64),
-    np.zeros(0, np.int64),
-)
-
-
-@dataclass(frozen=True, eq=False)
 class _Choice:
     gain: float
     cut: _RankCut | _SetCut | _FeatureCut
@@ -242,79 +176,60 @@ class _Choice:
 class _Grower:
     def __init__(self, sample: Sample, needs: Needs, satisfied: Bits, least: int, urgent: float) -> None:
         self.sample, self.least, self.urgent = sample, least, urgent
-        self.ranged, self.listed = sorted(needs.ranges), sorted(needs.sets)
-        self.codes = np.array([sample.codes[name] for name in self.ranged]).reshape(len(self.ranged), len(sample)).T
-        self.low = np.where(self.codes < 0, _NONE, self.codes)
-        self.values = [len(sample.values[name]) for name in self.listed]
+        self.describer = Describer(sample, needs, satisfied)
+        self.conditions = self.describer.conditions(needs)
         self.satisfied = satisfied
-        self.words = pack(satisfied.T) if len(satisfied) else np.zeros((len(sample), 0), np.uint64)
+        self.subsumes = needs.subsumes
 
-    def grow(self, rows: RowNumbers, needs: Needs, depth: int = 0) -> _Node:
-        if len(rows) < 2 * self.least or not len(needs.weights) or depth == MOST_DEPTH:
+    def grow(self, rows: RowNumbers, queries: Positions, depth: int = 0) -> _Node:
+        """The tree below a node that these queries read."""
+        if len(rows) < 2 * self.least or not len(queries) or depth == MOST_DEPTH:
             return _Node()
-        limit = self.urgent * float(needs.weights.sum()) * len(rows)
-        choices = list(self._choices(rows, needs))
+        conditions = self.conditions.take(queries)
+        limit = self.urgent * float(conditions.weights.sum()) * len(rows)
+        choices = list(self._choices(rows, queries, conditions))
         if not choices:
             return _Node()
         best = max(choices, key=lambda one: (one.gain >= limit and self._is_last_chance(one), one.gain))
-        no, yes = (needs.take(np.flatnonzero(~skipped)) for skipped in best.skipped)
-        sides = (self.grow(rows[~best.yes], no, depth + 1), self.grow(rows[best.yes], yes, depth + 1))
-        return _Node(best.cut, *sides)
+        no, yes = (queries[~skipped] for skipped in best.skipped)
+        return _Node(best.cut, self.grow(rows[~best.yes], no, depth + 1), self.grow(rows[best.yes], yes, depth + 1))
+
+    def _choices(self, rows: RowNumbers, queries: Positions, conditions: Conditions) -> Iterator[_Choice]:
+        """The best cut by each column, and cuts by features."""
+        for at in range(len(self.describer.ranged)):
+            yield from self._range_cut(rows, conditions, at)
+        for name in self.describer.listed:
+            yield from self._set_cut(rows, conditions, name)
+        yield from self._feature_cuts(rows, queries, conditions)
 
     def _is_last_chance(self, choice: _Choice) -> bool:
         """Whether one side is so small that it could not be cut off any more from half of the rows."""
         rows, passing = len(choice.yes), int(choice.yes.sum())
         return min(passing, rows - passing) < min(LAST_CHANCE * self.least, SMALL_PART * rows)
 
-    def _choices(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
-        for at, name in enumerate(self.ranged):
-            yield from self._range_cut(rows, needs, at, name)
-        for name in self.listed:
-            yield from self._set_cut(rows, needs, name)
-        yield from self._feature_cuts(rows, needs)
-
-    def _describe(self, rows: RowNumbers, bin_of_row: RowNumbers, bins: int) -> _Sides:
-        """What is known of the rows in each bin; bins may be empty."""
-        order = np.argsort(bin_of_row, kind="stable")
-        counts = np.bincount(bin_of_row, minlength=bins)
-        filled = np.flatnonzero(counts)
-        starts = (np.cumsum(counts) - counts)[filled]
-        mine = rows[order]
-        low = np.full((bins, len(self.ranged)), _NONE)
-        high = np.full((bins, len(self.ranged)), -1)
-        words = np.zeros((bins, self.words.shape[1]), np.uint64)
-        if self.ranged:
-            low[filled] = np.minimum.reduceat(self.low[mine], starts, axis=0)
-            high[filled] = np.maximum.reduceat(self.codes[mine], starts, axis=0)
-        if words.size:
-            words[filled] = np.bitwise_or.reduceat(self.words[mine], starts, axis=0)
-        present = []
-        for name, count in zip(self.listed, self.values, strict=True):
-            codes = self.sample.codes[name][rows] + 1
-            seen = np.bincount(bin_of_row * (count + 1) + codes, minlength=bins * (count + 1))
-            present.append(seen.reshape(bins, count + 1)[:, 1:] > 0)
-        return _Sides(counts, low, high, tuple(present), words)
-
-    def _range_cut(self, rows: RowNumbers, needs: Needs, at: int, name: str) -> Iterator[_Choice]:
-        of, low, high = needs.ranges.get(name, _NOTHING)
-        codes = self.codes[rows, at]
-        ends = np.concatenate([low, high + 1])
-        weights = np.concatenate([needs.weights[of]] * 2)
+    def _range_cut(self, rows: RowNumbers, conditions: Conditions, at: int) -> Iterator[_Choice]:
+        of, column, low, high = conditions.ranges
+        mine = column == at
+        if not mine.any():
+            return
+        codes = self.describer.codes[at][rows]
+        ends = np.concatenate([low[mine], high[mine] + 1])
+        weights = np.concatenate([conditions.weights[of[mine]]] * 2)
         inside = (ends > codes.min()) & (ends <= codes.max())
         if not inside.any():
             return
         boundaries = _weighted(ends[inside], weights[inside], MOST_BOUNDARIES)
         bin_of_row = np.searchsorted(boundaries, codes, side="right")
-        bins = self._describe(rows, bin_of_row, len(boundaries) + 1)
+        bins = self.describer.describe(rows, bin_of_row, len(boundaries) + 1)
         before, after = bins.accumulate(), bins.accumulate(backwards=True)
-        best = self._best(needs, _drop(before, -1), _drop(after, 0))
+        best = self._best(conditions, before.take(slice(None, -1)), after.take(slice(1, None)))
         if best is not None:
             gain, place, skipped = best
             boundary = int(boundaries[place])
-            yield _Choice(gain, _RankCut(name, boundary), codes >= boundary, skipped)
+            yield _Choice(gain, _RankCut(self.describer.ranged[at], boundary), codes >= boundary, skipped)
 
-    def _set_cut(self, rows: RowNumbers, needs: Needs, name: str) -> Iterator[_Choice]:
-        of, wanted = needs.sets.get(name, (_NOTHING[0], np.zeros((0, 0), np.bool_)))
+    def _set_cut(self, rows: RowNumbers, conditions: Conditions, name: str) -> Iterator[_Choice]:
+        of, wanted = self.describer.wanted(conditions, name)
         if not len(of):
             return
         codes, count = self.sample.codes[name][rows], len(self.sample.values[name])
@@ -322,57 +237,45 @@ class _Grower:
         weight: dict[bytes, float] = {}
         for line, query in zip(wanted & (seen > 0), of.tolist(), strict=True):
             if line.any():
-                weight[line.tobytes()] = weight.get(line.tobytes(), 0.0) + float(needs.weights[query])
+                weight[line.tobytes()] = weight.get(line.tobytes(), 0.0) + float(conditions.weights[query])
         heaviest = sorted(weight, key=lambda line: (-weight[line], line))[:MOST_SETS]
         lines = np.array([np.frombuffer(line, np.bool_) for line in heaviest]).reshape(len(heaviest), count)
         if not len(lines):
             return
-        bins = self._describe(rows, codes + 1, count + 1)
+        bins = self.describer.describe(rows, codes + 1, count + 1)
         inside = np.hstack([np.zeros((len(lines), 1), np.bool_), lines])
-        best = self._best(needs, bins.unite(~inside), bins.unite(inside))
+        best = self._best(conditions, bins.unite(~inside), bins.unite(inside))
         if best is not None:
             gain, place, skipped = best
             yield _Choice(gain, _SetCut(name, lines[place]), inside[place][codes + 1], skipped)
 
-    def _feature_cuts(self, rows: RowNumbers, needs: Needs) -> Iterator[_Choice]:
+    def _feature_cuts(self, rows: RowNumbers, queries: Positions, conditions: Conditions) -> Iterator[_Choice]:
         if not len(self.satisfied):
             return
         having = self.satisfied[:, rows].sum(axis=1)
-        promise = (needs.subsumes @ needs.weights) * (len(rows) - having)
+        promise = (self.subsumes[:, queries] @ conditions.weights) * (len(rows) - having)
         promise[(having < self.least) | (having > len(rows) - self.least)] = 0
         for feature in np.argsort(-promise, kind="stable")[:MOST_FEATURE_CUTS].tolist():
             if promise[feature] <= 0:
                 return
             yes = self.satisfied[feature, rows]
-            bins = self._describe(rows, yes.astype(np.int64), 2)
-            best = self._best(needs, _drop(bins, 1), _drop(bins, 0))
+            bins = self.describer.describe(rows, yes.astype(np.int64), 2)
+            best = self._best(conditions, bins.take(slice(0, 1)), bins.take(slice(1, 2)))
             if best is not None:
                 yield _Choice(best[0], _FeatureCut(feature), yes, best[2])
 
-    def _best(self, needs: Needs, no: _Sides, yes: _Sides) -> tuple[float, int, tuple[Bits, Bits]] | None:
+    def _best(self, conditions: Conditions, no: Sides, yes: Sides) -> tuple[float, int, tuple[Bits, Bits]] | None:
         """Of several cuts, each with its two sides, the one that saves most: its gain, its number, who skips what."""
         allowed = (no.counts >= self.least) & (yes.counts >= self.least)
         if not allowed.any():
             return None
-        skips = [side.skipped(needs, self.ranged, self.listed) for side in (no, yes)]
-        saved = [(needs.weights @ skip) * side.counts for skip, side in zip(skips, (no, yes), strict=True)]
+        skips = [conditions.skipped(side) for side in (no, yes)]
+        saved = [(conditions.weights @ skip) * side.counts for skip, side in zip(skips, (no, yes), strict=True)]
         gain: Floats = np.where(allowed, saved[0] + saved[1], 0)
         place = int(gain.argmax())
         if gain[place] <= 0:
             return None
         return float(gain[place]), place, (skips[0][:, place], skips[1][:, place])
-
-
-def _drop(sides: _Sides, at: int) -> _Sides:
-    """Without the first (0), the second of two (1), or the last (-1) line."""
-    part = slice(1, None) if at == 0 else slice(None, -1)
-    return _Sides(
-        sides.counts[part],
-        sides.low[part],
-        sides.high[part],
-        tuple(present[part] for present in sides.present),
-        sides.words[part],
-    )
 
 
 def _weighted(ends: RowNumbers, weights: Floats, most: int) -> RowNumbers:

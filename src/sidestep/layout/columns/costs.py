@@ -92,6 +92,35 @@ def reading(
     return Reading(cells, np.where(several, row_ids, 0), scan + np.where(several, join, 0))
 
 
+def cost_within(
+    workload: ColumnWorkload, groups: Sequence[Group], rows: RowsRead, least: Floats, model: CostModel, limit: float
+) -> float | None:
+    """The cost of the workload, or None as soon as it is certain that it is above the limit.
+
+    ``least`` has the rows that each filter reads of any group, however it is arranged. Groups that cost much even so
+    come first, so a scheme that is no good is known by a few of its groups: of a wide table with a group for each
+    column, hardly any has to be arranged.
+    """
+    check_groups(groups, len(workload.columns))
+    widths = model.widths(len(workload.columns))
+    members = [sorted(group) for group in groups]
+    touched = np.array([workload.reads[:, among].any(axis=1) for among in members]).reshape(len(groups), -1)
+    several = touched.sum(axis=0) > 1
+
+    def cost(at: int, read: Floats) -> float:
+        each = (workload.reads[:, members[at]] @ widths[members[at]]) * read + several * model.overhead(read)
+        return float(np.where(touched[at], each, 0) @ workload.weights)
+
+    known = np.array([cost(at, least[workload.filter_of_query]) for at in range(len(groups))])
+    for at in np.argsort(-known, kind="stable").tolist():
+        if known.sum() > limit * (1 + 1e-9):
+            return None
+        if touched[at].any():
+            known[at] = cost(at, rows(groups[at])[workload.filter_of_query])
+    total = float(known.sum())
+    return total if total <= limit * (1 + 1e-9) else None
+
+
 def check_groups(groups: Iterable[Group], columns: int) -> None:
     """Refuse what is no partitioning of the columns: each is in one group, and no group is empty."""
     members = sorted(at for group in groups for at in group)

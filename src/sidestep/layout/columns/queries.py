@@ -113,28 +113,55 @@ class ColumnWorkload:
 
     def skipping(self, filters: Sequence[int] | Numbers) -> SkippingTest:
         """The test of which blocks these filters skip."""
-        return SkippingTest([self.filters[int(at)] for at in filters], self.features)
+        return self._test.take(filters)
+
+    @cached_property
+    def _test(self) -> SkippingTest:
+        return SkippingTest.of(self.filters, self.features)
 
 
+@dataclass(frozen=True, eq=False)
 class SkippingTest:
     """Which of many blocks each of some filters skips, by matrices."""
 
-    def __init__(self, filters: Sequence[Ways], features: int) -> None:
+    _whole: npt.NDArray[np.float32]
+    """Filters by features: those that subsume the filter as a whole, in whichever way."""
+    _parts: npt.NDArray[np.float32]
+    """Parts by features, of ways that have several parts."""
+    _ways: Sequence[Numbers]
+    """The parts of each such way."""
+    _of_filter: Sequence[Sequence[int]]
+    """The ways of each filter."""
+
+    @classmethod
+    def of(cls, filters: Sequence[Ways], features: int) -> SkippingTest:
+        whole = np.zeros((len(filters), features), np.float32)
         parts: dict[Part, int] = {}
         ways: dict[Way, int] = {}
-        for way in (way for each in filters for way in each):
-            ways.setdefault(way, len(ways))
-            for part in way:
-                parts.setdefault(part, len(parts))
-        self._subsumes = np.zeros((len(parts), features), np.float32)
+        for at, each in enumerate(filters):
+            for way in each:
+                if len(way) == 1:
+                    whole[at, list(way[0])] = 1
+                else:
+                    ways.setdefault(way, len(ways))
+                    for part in way:
+                        parts.setdefault(part, len(parts))
+        by_part = np.zeros((len(parts), features), np.float32)
         for part, at in parts.items():
-            self._subsumes[at, list(part)] = 1
-        self._parts = np.array([parts[part] for way in ways for part in way], np.intp)
-        self._way_starts = _starts([len(way) for way in ways])
-        self._skipping = np.array([at for at, each in enumerate(filters) if each], np.intp)
-        self._ways = np.array([ways[way] for each in filters for way in each], np.intp)
-        self._filter_starts = _starts([len(each) for each in filters if each])
-        self._filters = len(filters)
+            by_part[at, list(part)] = 1
+        return cls(
+            whole,
+            by_part,
+            [np.array([parts[part] for part in way], np.intp) for way in ways],
+            [[ways[way] for way in each if len(way) > 1] for each in filters],
+        )
+
+    def take(self, filters: Sequence[int] | Numbers) -> SkippingTest:
+        """The same for some of the filters, in that order."""
+        chosen = np.asarray(filters, np.intp)
+        return SkippingTest(
+            self._whole[chosen], self._parts, self._ways, [self._of_filter[at] for at in chosen.tolist()]
+        )
 
     def skipped(self, present: Bits, local: Sequence[int] | Numbers) -> Bits:
         """Filters by blocks: whether a block is skipped.
@@ -143,13 +170,17 @@ class SkippingTest:
         other feature can rule a block out, whatever its bit would have been (the *invalid* bits of 4.6.1; ``local`` is
         what the thesis calls the mask vector). A block is skipped only if some way rules out all of its parts.
         """
-        ruled_out = self._subsumes[:, np.asarray(local, np.intp)] @ (~present).T.astype(np.float32) > 0
-        skipped = np.zeros((self._filters, len(present)), np.bool_)
-        if len(self._skipping):
-            by_way = np.logical_and.reduceat(ruled_out[self._parts], self._way_starts, axis=0)
-            skipped[self._skipping] = np.logical_or.reduceat(by_way[self._ways], self._filter_starts, axis=0)
+        features = np.asarray(local, np.intp)
+        missing = (~present).T.astype(np.float32)
+        skipped: Bits = self._whole[:, features] @ missing > 0
+        used = sorted({way for ways in self._of_filter for way in ways})
+        if used:
+            ruled_out = self._parts[:, features] @ missing > 0
+            sizes = np.array([len(self._ways[way]) for way in used])
+            members = np.concatenate([self._ways[way] for way in used])
+            by_way = np.logical_and.reduceat(ruled_out[members], np.cumsum(sizes) - sizes, axis=0)
+            place = {way: at for at, way in enumerate(used)}
+            for at, ways in enumerate(self._of_filter):
+                for way in ways:
+                    skipped[at] |= by_way[place[way]]
         return skipped
-
-
-def _starts(lengths: Sequence[int]) -> Numbers:
-    return np.cumsum([0, *lengths[:-1]], dtype=np.intp)

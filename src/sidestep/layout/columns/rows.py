@@ -83,6 +83,13 @@ class RowsByFeatures:
             self._estimates[key] = self._read(group, local, vectors.words[whole], vectors.counts[whole])
         return self._estimates[key]
 
+    def least(self) -> Floats:
+        """At least how many rows each filter reads of any group: those whose own vectors it cannot skip."""
+        test = self.workload.skipping(range(len(self.workload.filters)))
+        every = np.arange(self.workload.features)
+        skipped = test.skipped(unpack(self.vectors.words, self.workload.features), every)
+        return np.asarray(self.vectors.rows - skipped @ self.vectors.counts.astype(np.float64))
+
     def _read(self, group: Group, local: LocalFeatures, unions: Words, sizes: Counts) -> Floats:
         rows = np.full(len(self.workload.filters), float(self.vectors.rows))
         asked = self.filters_of(group)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sidestep.layout.columns.costs import CostModel, Group, reading
+from sidestep.layout.columns.costs import CostModel, Group, cost_within, reading
 from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
@@ -27,6 +27,9 @@ class GroupRows(Protocol):
 
     def estimate(self, group: Group) -> Floats:
         """About the same in a fraction of the time; too many rather than too few."""
+
+    def least(self) -> Floats:
+        """For each filter, rows that it reads of any group at least."""
 
 
 @dataclass(frozen=True)
@@ -102,21 +105,25 @@ def rate_again(
     """The cheapest of the schemes that a search came across, by other rows than it went by.
 
     A search is quick where groups are rated by their features alone. What a group is worth if it is arranged by all
-    means takes seconds to find out, which is little for the few groups on the way. With ``most``, one group for all and
-    only so many schemes are rated, those first that the search found cheapest; ``stop`` is asked before each further
-    one.
+    means takes seconds to find out, which is little for the few groups on the way. With ``most``, only so many schemes
+    of the way are rated, those first that the search found cheapest; ``stop`` is asked before each further one. The two
+    ends of the spectrum are always rated, at last, when most groups of a scheme that is worse need not be looked at: so
+    the result is never worse than either by these rows too.
     """
     model = model or CostModel()
-    schemes = [found.together, *reversed(found.path), found.single]
-    if most is not None:
-        first = {scheme.groups: scheme for scheme in sorted(schemes, key=lambda scheme: scheme.cost)}
-        schemes = [first[groups] for groups in dict.fromkeys([found.together.groups, *list(first)[:most]])]
-    rated: list[Scheme] = []
-    for scheme in schemes:
-        if len(rated) > 1 and stop():
-            break
-        rated.append(Scheme.of(scheme.groups, workload, rows, model))
-    return _cheapest(rated)
+    least = rows.least()
+    ranked = {scheme.groups: scheme for scheme in sorted(found.path, key=lambda scheme: scheme.cost)}
+    best: Scheme | None = None
+    for number, scheme in enumerate([*list(ranked.values())[:most], found.together, found.single]):
+        is_end = scheme in (found.together, found.single)
+        if not is_end and number and stop():
+            continue
+        limit = np.inf if best is None else best.cost
+        cost = cost_within(workload, scheme.groups, rows.exact, least, model, limit)
+        if cost is not None and (best is None or (cost, len(scheme.groups)) < (best.cost, len(best.groups))):
+            best = Scheme(scheme.groups, cost)
+    assert best is not None, "the first has no limit to keep to"
+    return best
 
 
 def _cheapest(schemes: Sequence[Scheme]) -> Scheme:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import Any
 
 from sidestep.prune.dips.induced import Edge, Induced, Node
 from sidestep.prune.dips.model import Dip
@@ -46,6 +47,30 @@ def dip_rows(induced: Induced) -> Iterator[tuple[str, str, str, str, int]]:
             f"round {dip.round}, step {dip.step}",
             dip.removed,
         )
+
+
+def graph_data(induced: Induced) -> dict[str, Any]:
+    """The join graph as plain data: tables, the conditions between them, and every predicate that was sent."""
+    name = labels(induced.nodes)
+    return {
+        "nodes": [
+            {"id": node.id, "label": name[node.id], "blocks": node.blocks, "static": node.static, "kept": node.kept}
+            for node in induced.nodes
+        ],
+        "edges": [{"left": edge.left, "right": edge.right, "text": edge.text} for edge in induced.edges],
+        "flows": [
+            {
+                "from": dip.origin,
+                "to": dip.target,
+                "column": dip.column.name,
+                "origin_column": dip.origin_column.name,
+                "says": describe_dip(dip),
+                "round": dip.round,
+                "removed": dip.removed,
+            }
+            for dip in induced.dips
+        ],
+    }
 
 
 def describe_dip(dip: Dip) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -15,7 +15,8 @@ from rich.text import Text
 
 from sidestep.prune.analysis import StageReport
 from sidestep.prune.dips.induced import Induced
-from sidestep.prune.explain.drawing import dip_rows, svg
+from sidestep.prune.explain.drawing import dip_rows, graph_data, svg
+from sidestep.prune.explain.scan_blocks import ScanBlocks, join_blocks
 from sidestep.render import as_text, counted, size_text
 
 DIPS = "What joins induce"
@@ -85,6 +86,8 @@ class ScanReport:
     """Of a table in column groups, those that the query reads; all else in the report is of these together."""
     groups_in_all: int = 0
     """How many groups such a table has."""
+    blocks: ScanBlocks | None = field(default=None, compare=False, repr=False)
+    """Its blocks one by one, as far as they are indexed: read, or what rules each out."""
 
     def with_reasons(self, *reasons: Reason) -> ScanReport:
         return replace(self, reasons=(*self.reasons, *reasons))
@@ -140,6 +143,7 @@ def put_together(groups: Sequence[GroupReport], in_all: int) -> ScanReport:
         reasons=tuple(_merge_reasons([reason for each in reads for reason in each.reasons])),
         groups=tuple(groups),
         groups_in_all=in_all,
+        blocks=join_blocks([each.blocks for each in reads]),
     )
 
 
@@ -178,6 +182,21 @@ class Explanation:
     """The join graph and the predicates that joins induced."""
     stages: tuple[StageReport, ...] = ()
     """The stages of pruning in their order: how long each took, whether it stopped early or was switched off."""
+
+    @property
+    def blocks(self) -> tuple[ScanBlocks | None, ...]:
+        """For each scan its blocks, in file order: read, or what rules each out; None where nothing is indexed."""
+        return tuple(scan.blocks for scan in self.scans)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """For each scan a name that tells it from the others: a table that is read twice is numbered."""
+        return tuple(label for label, _ in self._labels())
+
+    @property
+    def join_graph(self) -> dict[str, Any]:
+        """The tables that are joined, by which conditions, and the predicates that flowed between them."""
+        return graph_data(self.induced) if self.induced is not None else {"nodes": [], "edges": [], "flows": []}
 
     @property
     def svg(self) -> str:

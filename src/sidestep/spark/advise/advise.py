@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.advice import Advice, Estimate
-from sidestep.advisor.layouts.choose import (
-    Judges,
-    LayoutChoice,
-    Study,
-    choose_from_study,
-    split_log,
-    widths_of,
-)
+from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Study, choose_from_study, widths_of
+from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.trials.cost import Reading, reading
 from sidestep.advisor.trials.trial import Blocks, catalog_of
-from sidestep.predicate import Formula, normalize
-from sidestep.predicate.formula import all_of
+from sidestep.spark.advise.column_study import ColumnSource, weigh_column_groups
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import draw_study
 from sidestep.spark.advise.today import read_today
@@ -34,19 +25,8 @@ from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import name_of, resolve
 from sidestep.store import locate
 from sidestep.store.index.table_index import open_index
+from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.synopsis import kept_blocks
-from sidestep.workload import Workload
-
-MOST_JUDGED = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A query by which layouts are judged."""
-
-    formula: Formula
-    columns: frozenset[str]
-    weight: int
 
 
 @leaves_session_active
@@ -72,9 +52,9 @@ def advise(
     ``table`` is a path, or a name in the catalog, and ``name`` what the log calls it; ``tables`` has the paths of
     others that it names, and ``dialect`` is its SQL, if that is not Spark's. A sample of rows is drawn, and layouts of
     each family are made of it: the table as it is, sorted, along a Z curve, grouped by features, cut by what queries
-    ask for, and both together; with ``family``, of that one alone. The queries of ``test_log`` judge them; without one,
-    the last quarter of the log does, with layouts made from the queries before it. The choice that is reported for a
-    load is by the whole log.
+    ask for, and both together; with ``family``, of that one alone. Unless one of these is asked for, column groups are
+    weighed too. The queries of ``test_log`` judge them; without one, the last two fifths of the log do, with layouts
+    made from the queries before. The choice that is reported for a load is by the whole log.
     """
     path = resolve(spark, table)
     called = name or name_of(table, locate(path))
@@ -96,44 +76,33 @@ def advise(
             source_bytes=source.snapshot.bytes,
             partition_columns=source.partition_columns,
         )
+    given = {"by": by, "num_features": num_features, "family": family}
     with watch.stage("choose"):
-        judges = None if later is None else _judges(judged_queries(later, called))
-        chosen = choose_from_study(study, num_features=num_features, family=family, judges=judges, tell=watch.tell)
+        held = hold_out(workload, study.table, later)
+        chosen = choose_from_study(
+            study, num_features=num_features, family=family, judges=held.judges, past=held.past, tell=watch.tell
+        )
+        weighed = None
+        if all(value is None for value in given.values()):
+            spec = LayoutSpec(min_size=study.min_size)
+            groups_of = ColumnSource.of(source, spec, study.drawn.sample.rows)
+            weighed = weigh_column_groups(held.early, held.judges, groups_of, watch.tell)
     with watch.stage("estimate"):
-        held = judges or split_log(study.table)[1]
-        today = _read_today(source, index_dir, study, held)
+        today = _read_today(source, index_dir, study, held.judges)
+    trials = [*chosen.trials, *([] if weighed is None or weighed[1] is None else [weighed[1]])]
     return Advice(
         called,
         chosen.layout,
-        (
-            today,
-            *(Estimate(one.family, one.rows, one.bytes, one.files, one.seconds, one.detail) for one in chosen.trials),
-        ),
+        (today, *(Estimate(one.family, one.rows, one.bytes, one.files, one.seconds, one.detail) for one in trials)),
         chosen.judging,
         chosen.judged_by,
         len(study.drawn.sample),
         study.drawn.sample.rows,
-        _command(table, log, chosen.layout, source, given={"by": by, "num_features": num_features, "family": family}),
+        _command(table, log, chosen.layout, source, given),
+        None if weighed is None else tuple(group.columns for group in weighed[0].groups),
+        _command(table, log, chosen.layout, source, {"layout": "gsop"}, in_place=False),
+        workload.notes,
     )
-
-
-def _judges(judged: Sequence[Judged]) -> Judges:
-    return Judges(
-        [one.formula for one in judged],
-        np.array([one.weight for one in judged], np.float64),
-        "those of the test log",
-        [one.columns for one in judged],
-    )
-
-
-def judged_queries(workload: Workload, table: str) -> list[Judged]:
-    """The distinct scans of a table that a workload has, the most frequent ones."""
-    counts: Counter[tuple[Formula, frozenset[str]]] = Counter()
-    for query in workload.queries:
-        for use in query.uses:
-            if use.table == table:
-                counts[all_of(normalize(predicate) for predicate in use.predicates), use.columns] += query.count
-    return [Judged(formula, columns, weight) for (formula, columns), weight in counts.most_common(MOST_JUDGED)]
 
 
 def _read_today(source: Source, index_dir: str | os.PathLike[str] | None, study: Study, judges: Judges) -> Estimate:
@@ -175,10 +144,16 @@ def _estimate(detail: str, read: Reading, study: Study, judges: Judges) -> Estim
 
 
 def _command(
-    table: str | os.PathLike[str], log: LogSource, choice: LayoutChoice, source: Source, given: Mapping[str, object]
+    table: str | os.PathLike[str],
+    log: LogSource,
+    choice: LayoutChoice,
+    source: Source,
+    given: Mapping[str, object],
+    *,
+    in_place: bool = True,
 ) -> str:
     """The command that makes the layout: a load chooses the same, so only what was given is said again."""
-    in_place = source.snapshot.format == "delta"
+    in_place = in_place and source.snapshot.format == "delta"
     words = ["sidestep", "load", source.name, *([] if in_place else [f"{source.path.rstrip('/')}_laid"])]
     path = os.fspath(log) if isinstance(log, str | os.PathLike) else "LOG"
     words += ["-t", f"{source.name}={os.fspath(table)}", "--log", path, "--min-size", str(choice.min_size)]

@@ -2,86 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pyspark.sql import DataFrame
 
-from sidestep.advisor.layouts.column_groups import ChosenGroups, ColumnStudy, choose_groups
-from sidestep.advisor.trials.column_queries import column_workload, list_features
-from sidestep.advisor.trials.sample import DrawnSample
+from sidestep.advisor.layouts.choose import Judges, Trial
+from sidestep.advisor.layouts.column_groups import ChosenGroups, ColumnStudy, choose_groups, judge_groups
+from sidestep.advisor.trials.column_queries import column_features, column_workload
 from sidestep.layout.vectors import pack
 from sidestep.predicate import DataType
+from sidestep.spark.advise.source import Source, data_columns
 from sidestep.spark.advise.study import check_reads, draw
+from sidestep.spark.organize.organize import DEFAULT_WIDTH, file_rows
 from sidestep.store.sidecars.layout import LayoutSpec
-from sidestep.workload import Workload, augment, table_workload
-from sidestep.workload.features.extract import feature_set_of
-from sidestep.workload.features.selection import candidate_sets, threshold_at
+from sidestep.workload import Workload, table_workload
 
-MOST_MINED, MOST_LISTED = 100, 100
-"""Features that groups choose theirs from: of those that the log has in common, and of values of lists."""
-LISTED_SHARE = 0.01
-"""The least share of queries that ask for a value of a list, if it is to be a feature."""
 MOST_QUERIES = 600
 """Queries that groups are chosen by: of more, so many from all over the log."""
 SAMPLE_ROWS = 40_000
+WEIGHED_SECONDS = 30.0
+"""How long schemes are rated where nothing is to be loaded yet."""
+FEWEST_BLOCKS = 25
+"""Blocks of a unit at least, before a table is cut into more units so that more cores read it."""
 
 
-def study_columns(
-    workload: Workload,
-    rows: DataFrame,
-    table: str,
-    types: Mapping[str, DataType],
-    *,
-    total: int,
-    min_size: int,
-    unit_rows: int,
-) -> tuple[ColumnStudy, DrawnSample]:
-    """Draw the sample that column groups are chosen by; ``types`` names the columns that get zone maps."""
-    check_reads(workload, table)
-    of_log = table_workload(workload, table)
-    sets = candidate_sets(augment(of_log)) if of_log.total else []
-    mined = feature_set_of(augment(of_log), sets, of_log.weights).features if sets else ()
-    heaviest = sorted(mined, key=lambda feature: -feature.weight)[:MOST_MINED]
-    listed = list_features(of_log, threshold_at(LISTED_SHARE, of_log.total)) if of_log.total else []
-    listed = sorted(listed, key=lambda feature: -feature.weight)[:MOST_LISTED]
-    features = list({feature.formula: feature for feature in (*heaviest, *listed)}.values())
+def default_unit_rows(spec: LayoutSpec, rows: int, cores: int) -> int:
+    """How many rows a unit has: so few that all cores can read the table, but no fewer than some blocks.
+
+    >>> default_unit_rows(LayoutSpec(min_size=1_000), 200_000, 4), default_unit_rows(LayoutSpec(), 10**9, 4)
+    (50000, 4000000)
+    """
+    return max(1, min(spec.unit_rows, max(FEWEST_BLOCKS * spec.min_size, -(-rows // cores))))
+
+
+@dataclass(frozen=True)
+class ColumnSource:
+    """A table that could be put into column groups, and how its files would be."""
+
+    rows: DataFrame
+    table: str
+    types: Mapping[str, DataType]
+    """The columns that get zone maps."""
+    total: int
+    min_size: int
+    unit_rows: int
+    file_rows: float
+    """Rows of a file that holds all columns."""
+
+    @classmethod
+    def of(cls, source: Source, spec: LayoutSpec, total: int, unit_rows: int | None = None) -> ColumnSource:
+        """A table as a load would put it into column groups."""
+        cores = source.rows.sparkSession.sparkContext.defaultParallelism
+        width = source.snapshot.bytes / total if total and source.snapshot.bytes else DEFAULT_WIDTH
+        return cls(
+            source.rows,
+            source.name,
+            data_columns(source.schema, ()),
+            total,
+            spec.min_size,
+            default_unit_rows(spec, total, cores) if unit_rows is None else unit_rows,
+            file_rows(total, width, spec.file_bytes, cores),
+        )
+
+
+def study_columns(workload: Workload, source: ColumnSource) -> tuple[ColumnStudy, Mapping[str, float]]:
+    """Draw the sample that column groups are chosen by; also about how many bytes of a row each column has."""
+    check_reads(workload, source.table)
+    of_log = table_workload(workload, source.table)
+    features = column_features(workload, source.table)
     filtered = {column.name for item in of_log.items for column in item.columns}
     drawn = draw(
-        rows,
-        {name: type for name, type in types.items() if name in filtered},
+        source.rows,
+        {name: type for name, type in source.types.items() if name in filtered},
         features,
-        total=total,
+        total=source.total,
         # One unit: each that is written will be much like the whole.
-        spec=LayoutSpec(unit_rows=max(1, 2 * total)),
+        spec=LayoutSpec(unit_rows=max(1, 2 * source.total)),
         sample_rows=SAMPLE_ROWS,
     )
     used = tuple(features[number] for number in drawn.satisfied)
     bits = np.array(list(drawn.satisfied.values()), np.bool_).reshape(len(used), len(drawn.sample)).T
-    asked = column_workload(_some_queries(workload, table), table, rows.columns, [one.formula for one in used])
+    some = _some_queries(workload, source.table)
+    asked = column_workload(some, source.table, source.rows.columns, [one.formula for one in used])
     sample = replace(drawn.sample, unit=np.zeros(len(drawn.sample), np.int64))
-    study = ColumnStudy(table, asked, used, sample, pack(np.ascontiguousarray(bits)), min_size, unit_rows)
-    return study, drawn
+    unit_rows = min(source.unit_rows, max(1, source.total))
+    words = pack(np.ascontiguousarray(bits))
+    return ColumnStudy(source.table, asked, used, sample, words, source.min_size, unit_rows), drawn.widths
 
 
 def choose_column_groups(
     workload: Workload,
-    rows: DataFrame,
-    table: str,
-    types: Mapping[str, DataType],
-    *,
-    total: int,
-    min_size: int,
-    unit_rows: int,
+    source: ColumnSource,
+    given: Sequence[Sequence[str]] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[ChosenGroups, Mapping[str, float]]:
     """The column groups of a table, and about how many bytes of a row each column has."""
     tell("a sample")
-    study, drawn = study_columns(
-        workload, rows, table, types, total=total, min_size=min_size, unit_rows=min(unit_rows, max(1, total))
-    )
-    return choose_groups(study, tell=tell), drawn.widths
+    study, widths = study_columns(workload, source)
+    return choose_groups(study, given=given, tell=tell), widths
+
+
+def weigh_column_groups(
+    early: Workload,
+    judges: Judges,
+    source: ColumnSource,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[ChosenGroups, Trial | None]:
+    """The column groups that the early queries of a log would give, and what its later ones would read of them.
+
+    There is no trial where one group is best: then the layouts of rows are what there is to choose from.
+    """
+    tell("column groups")
+    study, widths = study_columns(early, source)
+    chosen = choose_groups(study, seconds=WEIGHED_SECONDS, tell=tell)
+    if len(chosen.groups) == 1 or not len(study.sample):
+        return chosen, None
+    return chosen, judge_groups(study, chosen, judges, widths, source.file_rows)
 
 
 def _some_queries(workload: Workload, table: str) -> Workload:

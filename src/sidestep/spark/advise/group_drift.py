@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from pyspark.sql import DataFrame
 
 from sidestep.advisor.layouts.column_groups import RATED_ROWS, ChosenGroups, choose_groups
 from sidestep.layout.columns.costs import reading
 from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.weights import Floats
 from sidestep.predicate import DataType, Formula
-from sidestep.spark.advise.column_study import study_columns
+from sidestep.spark.advise.column_study import ColumnSource, study_columns
 from sidestep.store.index.grouped_table import GroupedTable
 from sidestep.store.index.table_index import TableIndex
 from sidestep.store.upkeep.drift import Drift, UnitDrift
@@ -24,15 +23,9 @@ WHOLE = "all column groups"
 
 def measure_group_drift(
     workload: Workload,
-    rows: DataFrame,
-    name: str,
-    types: Mapping[str, DataType],
+    source: ColumnSource,
     table: GroupedTable,
     index: TableIndex,
-    *,
-    total: int,
-    min_size: int,
-    unit_rows: int,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[Drift, ChosenGroups, Mapping[str, float]]:
     """What the workload's queries read of a table in column groups, and the groups that would suit them best.
@@ -41,19 +34,17 @@ def measure_group_drift(
     now goes by the index, what would be read then by a sample.
     """
     tell("a sample")
-    study, drawn = study_columns(
-        workload, rows, name, types, total=total, min_size=min_size, unit_rows=min(unit_rows, max(1, total))
-    )
+    study, widths = study_columns(workload, source)
     asked = study.workload
     chosen = choose_groups(study, tell=tell)
     all_cells = float(asked.weights.sum()) * len(asked.columns)
     sampled = min(RATED_ROWS, len(study.sample))
     anew = chosen.cost / max(1.0, all_cells * sampled)
-    now = cost_now(asked, table, index, types) / max(1.0, all_cells)
+    now = cost_now(asked, table, index, source.types) / max(1.0, all_cells)
     unit = UnitDrift(WHOLE, 1.0, now, anew)
     family = f"{len(chosen.groups)} column groups" if len(chosen.groups) > 1 else "one group of all columns"
     drift = Drift(int(asked.weights.sum()), "those of the log", family, None, now, anew, (unit,), "cells")
-    return drift, chosen, drawn.widths
+    return drift, chosen, widths
 
 
 def cost_now(asked: ColumnWorkload, table: GroupedTable, index: TableIndex, types: Mapping[str, DataType]) -> float:

@@ -20,6 +20,7 @@ from sidestep.advisor.layouts.choose import (
     choose_from_study,
     time_columns,
 )
+from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.trials.sample import SEED, DrawnSample, ranks, sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
@@ -148,7 +149,16 @@ def choose_layout(
         source_bytes=source_bytes,
         partition_columns=partition_columns,
     )
-    return choose_from_study(study, num_features=num_features, order=order, family=family, tell=tell)
+    held = hold_out(workload, study.table)
+    return choose_from_study(
+        study,
+        num_features=num_features,
+        order=order,
+        family=family,
+        judges=held.judges,
+        past=held.past,
+        tell=tell,
+    )
 
 
 def draw_study(
@@ -215,7 +225,8 @@ def check_reads(workload: Workload, table: str) -> None:
     """Refuse a log that says nothing of the table."""
     if table not in tables_of(workload):
         named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
-        raise SidestepError(f"The log says nothing of {table}: it reads {named}. Give the log of this table.")
+        said = f"The log says nothing of {table}: it reads {named}. Give the log of this table."
+        raise SidestepError(" ".join([said, *workload.notes]))
 
 
 def _sample_size(total: int, min_size: int) -> int:

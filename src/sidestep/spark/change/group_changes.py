@@ -99,7 +99,7 @@ def change_groups(
     writes: dict[int, GroupWrite] = {}
     block = state.reserve()
     if changes.counts:
-        with watch.stage("rewrite", sum(changes.by_action.values())):
+        with dropped_on_error(writes), watch.stage("rewrite", sum(changes.by_action.values())):
             for number in target.plans:
                 write = _rewrite(session, target, number, changes, block)
                 if write is not None:

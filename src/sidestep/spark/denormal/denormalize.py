@@ -68,7 +68,7 @@ class DenormalizeReport:
     queries: int
     """Queries of the log that read the fact table."""
     rewritten: int
-    """Those of them that can read the denormalized table instead."""
+    """Those of them that can read the denormalized table instead, for a part at least."""
     notes: tuple[str, ...]
     stages: tuple[Stage, ...]
     load: LoadReport | None = None
@@ -98,7 +98,7 @@ class DenormalizeReport:
             *(f"  {role}" for role in self.roles),
             f"It {'would take about' if self.load is None else 'takes'} {size_text(self.bytes)}, and its base tables "
             f"take {size_text(self.base_bytes)}. {self.rewritten:,} of the {self.queries:,} queries on {self.fact} "
-            "can read it instead.",
+            "can read it instead, for a part at least.",
             *self.notes,
         ]
         return "\n".join([*lines, *([] if self.load is None else ["", str(self.load)])])

@@ -233,7 +233,13 @@ class DenormalizedScan:
 def pack_denormalized(
     table: str, place: int, note: str, never_null: Iterable[str], scans: Iterable[DenormalizedScan]
 ) -> str:
-    """A part of a plan that a denormalized table stands for; empty if a name cannot go over the wire."""
+    """A part of a plan that a denormalized table stands for; empty if a name cannot go over the wire.
+
+    >>> pack_denormalized("d1", 0, "for people", ["k"], [DenormalizedScan(2, "d1/a", {"x": "a_x"})])
+    'denormalized\\td1\\t0\\tfor people\\tk\\t2\\td1/a\\tx\\x00a_x'
+    >>> pack_denormalized("d1", 0, "", [], [DenormalizedScan(2, "d1/a", {"odd\\tname": "x"})])
+    ''
+    """
     parts = ["denormalized", table, str(place), " ".join(note.split()), "\0".join(sorted(never_null))]
     for scan in scans:
         parts += [str(scan.place), scan.keys, "\0".join(name for pair in scan.columns.items() for name in pair)]

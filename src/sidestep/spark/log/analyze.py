@@ -50,6 +50,8 @@ class LogAnalysis:
     analysis: Analysis
     failures: tuple[Failure, ...] = ()
     """The statements that were not understood, each with the reason."""
+    statements: tuple[Statement, ...] = ()
+    """Those that were, as far as the log has their text."""
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -145,7 +147,9 @@ def analyze(
         name for name in tables or () if any(use.table == name for query in workload.queries for use in query.uses)
     ]
     with watch.stage("choose features"):
-        return LogAnalysis(analyze_workload(workload, asked or None, options, mine, tune), workload.failures)
+        analysis = analyze_workload(workload, asked or None, options, mine, tune)
+    statements = (Statement(one.sql, one.time, one.count, one.user) for one in workload.queries if one.sql)
+    return LogAnalysis(analysis, workload.failures, tuple(statements))
 
 
 def read_workload(

@@ -156,13 +156,13 @@ def failure_reason(condition: str, about: str, message: str) -> str:
     """Why a statement is not understood, in a sentence, from Spark's error condition and message.
 
     >>> failure_reason("TABLE_OR_VIEW_NOT_FOUND", "`nope`", "…")
-    'unknown table `nope`: name it with its path'
+    'unknown table `nope`: name it with its path (tables=…, or -t NAME=PATH)'
     """
     said = message.removeprefix(f"[{condition}]").strip().rstrip(";")
     if condition == "NotAQuery":
         return f"not a query but {about}: only what reads tables says how they are read"
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
-        return f"unknown table {about}: name it with its path"
+        return f"unknown table {about}: name it with its path (tables=…, or -t NAME=PATH)"
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")):
         return f"unknown column {about}: {said}" if about else f"unknown column: {said}"
     if condition.startswith("UNRESOLVED_ROUTINE"):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from sidestep.errors import SidestepWarning
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
 from sidestep.prune.denormal.match import JoinMatch, find_matches, replaced
@@ -177,30 +178,47 @@ class JoinRewriter:
     # ---- opening
 
     def _at(self, root: str) -> _Slot:
-        with self._lock:
-            slot = self._slots.setdefault(root, _Slot())
+        """What there is beside a table. What goes wrong with one table costs that table alone."""
+        try:
+            return self._look(root)
+        except SidestepWarning:
+            raise  # where warnings are errors
+        except Exception as problem:
+            warn_once(f"{root}:denormalized", f"No denormalized table of {root} is used: {problem!r}.")
+            return _Slot()
+
+    def _look(self, root: str) -> _Slot:
         location = locate(root)
         now = time.monotonic()
-        if not location.local and slot.looked and now - slot.looked < REMOTE_SECONDS:
+        with self._lock:
+            slot = self._slots.get(root)
+        if slot is not None and not location.local and now - slot.looked < REMOTE_SECONDS:
             return slot
         folder = index_folder(location, self._index_dir)
         names = DENORMALIZED.names(folder)
-        if names == slot.names:
-            slot.looked = now
-            return slot
+        # Most tables have none: nothing is kept of those that can be looked at quickly.
+        if slot is None and location.local and not names:
+            return _Slot()
         with self._lock:
-            self._forget(slot)
-            stored = DENORMALIZED.load(folder)
-            tables, problems = [], []
-            for table in () if stored is None else stored.tables:
-                try:
-                    tables.append(self._open(table))
-                except Exception as problem:
-                    said = f"{table.root} is not used: it cannot be opened ({problem})."
-                    warn_once(f"{table.root}:denormalized", said)
-                    problems.append(said)
-            slot.names, slot.tables, slot.problems, slot.looked = names, tuple(tables), tuple(problems), now
-        return slot
+            slot = self._slots.setdefault(root, _Slot())
+            slot.looked = now
+            if names != slot.names:
+                self._forget(slot)
+                slot.tables, slot.problems = self._open_all(folder)
+                slot.names = names
+            return slot
+
+    def _open_all(self, folder: Location) -> tuple[tuple[OpenTable, ...], tuple[str, ...]]:
+        tables, problems = [], []
+        stored = DENORMALIZED.load(folder)
+        for table in () if stored is None else stored.tables:
+            try:
+                tables.append(self._open(table))
+            except Exception as problem:
+                said = f"{table.root} is not used: it cannot be opened ({problem})."
+                warn_once(f"{table.root}:denormalized", said)
+                problems.append(said)
+        return tuple(tables), tuple(problems)
 
     def _open(self, table: DenormalizedTable) -> OpenTable:
         location = locate(table.root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -11,16 +11,20 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import SidestepError
+from sidestep.predicate.nodes import Column
 from sidestep.predicate.text import sql
 from sidestep.prune import Query, Scan, ScanFilter, scan_filters
 from sidestep.prune.analysis import StageReport
 from sidestep.prune.dips.induced import Induced
+from sidestep.prune.dips.model import Dip
 from sidestep.prune.explain.drawing import labels
 from sidestep.prune.explain.explanation import Amounts, Explanation, GroupReport, Reason, ScanReport, put_together
+from sidestep.prune.explain.scan_blocks import INDUCED, SELECTOR, SkipReason, join_blocks
 from sidestep.prune.plan.algebra import Other, walk
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import unpack_scan_coverage
+from sidestep.spark.rule.block_proofs import SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
@@ -30,11 +34,13 @@ from sidestep.store import index_folder, locate
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_table
 from sidestep.synopsis import Mask, explain_skips
 
-INDUCED = "induced predicate"
-
 
 def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explanation:
-    """What sidestep does for a query, given as a DataFrame or as SQL, without running it."""
+    """What sidestep does for a query, given as a DataFrame or as SQL, without running it.
+
+    ``explain(…).blocks`` tells of each block of each scan whether it is read, or what rules it out. Of a DataFrame that
+    has run before, it also has what was chosen when it ran.
+    """
     if isinstance(query, DataFrame):
         spark = query.sparkSession
     elif spark is None:
@@ -49,15 +55,25 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
     state = state_of(spark)
     notes = list(_notes(spark, state))
     scans = list(inspector.scans(execution.executedPlan()))
+    ran = _scans_that_ran(inspector, query)
     if state is None or notes:
         return Explanation(tuple(_reports(inspector, None, parsed, scans, None)), tuple(notes))
     planned = plan_query(state, execution.optimizedPlan(), parsed)
-    reports = tuple(_reports(inspector, state, parsed, scans, planned))
+    reports = tuple(_reports(inspector, state, parsed, scans, planned, ran))
     decision = planned.decision
     rewriting, about = _denormalized(state, execution.optimizedPlan(), planned)
     notes += about
     notes += [] if state.refresher is None else map(str, state.refresher.notes)
     return Explanation(reports, tuple(notes), state.last_problem, decision.induced, (rewriting, *decision.stages))
+
+
+def _scans_that_ran(inspector: Any, query: DataFrame | str) -> list[Any]:
+    """The scans of a DataFrame that has run, which know what was chosen meanwhile."""
+    # One that was not planned yet stays so: its plan would not know of an index that comes before it runs.
+    if isinstance(query, str) or not query._jdf.queryExecution().tracker().phases().contains("planning"):
+        return []
+    plan = query._jdf.queryExecution().executedPlan()
+    return list(inspector.scans(plan)) if inspector.hasRun(plan) else []
 
 
 def plan_query(state: Enabled, plan: Any, query: Query) -> PlannedQuery:
@@ -87,7 +103,12 @@ def _notes(spark: SparkSession, state: Enabled | None) -> Iterator[str]:
 
 
 def _reports(
-    inspector: Any, state: Enabled | None, query: Query, scans: list[Any], planned: PlannedQuery | None
+    inspector: Any,
+    state: Enabled | None,
+    query: Query,
+    scans: list[Any],
+    planned: PlannedQuery | None,
+    ran: Sequence[Any] = (),
 ) -> Iterator[ScanReport]:
     filters: dict[str, list[ScanFilter]] = {}
     for place in scan_filters(query):
@@ -98,14 +119,27 @@ def _reports(
             yield _grouped_report(inspector, state, places, scans, planned)
             continue
         executed = _execution_of(inspector, scan, scans)
-        yield _report(inspector, state, places, executed, planned)
+        report = _report(inspector, state, places, executed, planned)
+        yield _after_running(inspector, report, _execution_of(inspector, scan, ran))
     for plan in query.plans:
         for operator in walk(plan):
             if isinstance(operator, Other) and operator.reason is not None:
                 yield ScanReport(table=operator.about or operator.name, root="", reason=operator.reason)
 
 
-def _execution_of(inspector: Any, scan: Scan, scans: list[Any]) -> Any:
+def _after_running(inspector: Any, report: ScanReport, executed: Any) -> ScanReport:
+    """The report with the blocks of files that were left out when the query ran."""
+    if executed is None or not report.chosen or report.blocks is None:
+        return report
+    read = set(inspector.filesRead(executed).split("\0"))
+    root = report.blocks.root.rstrip("/")
+    left_out = {path for path in report.blocks.files.to_pylist() if f"{root}/{path}" not in read}
+    by, source = report.chosen[0]
+    reason = SkipReason(SELECTOR, by, f"run-time selector ({source})")
+    return replace(report, blocks=report.blocks.without_files(left_out, reason))
+
+
+def _execution_of(inspector: Any, scan: Scan, scans: Sequence[Any]) -> Any:
     """The physical scan of a logical one: by the columns it delivers, or by its folder if it delivers none."""
     mine = set(scan.key.split(","))
     for candidate in scans:
@@ -135,12 +169,14 @@ def _grouped_report(
     inner = inner_table(locate(scan.roots[0]))
     groups = COLUMN_GROUPS.load(index_folder(inner))
     columns = groups.groups if groups is not None else ((),) * (max(executed) + 1)
+    newest = groups is not None and min(executed) >= groups.first
+    in_all = len(groups.newest) if groups is not None and newest else len(columns)
     return put_together(
         [
             GroupReport(number, columns[number], _report(inspector, state, places, executed[number], planned))
             for number in sorted(executed)
         ],
-        len(columns),
+        in_all,
     )
 
 
@@ -203,6 +239,8 @@ def _with_blocks(
     elif decision is not None and decision.row_groups is not None:
         read = read & (decision.row_groups.read | ~in_part[file_of])
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
+    told = BlockReasons(report.table, index, None if decision is None else decision.catalog)
+    told.add(SPARK_PARTITIONS, there & ~selected[file_of])
     report = replace(
         report,
         row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(read.sum())),
@@ -212,7 +250,7 @@ def _with_blocks(
         ),
     )
     if decision is None:
-        return report
+        return replace(report, blocks=join_blocks([report.blocks, told.blocks(there, read)]))
     if report.by_block and report.bytes is not None:
         report = replace(report, bytes=Amounts(report.bytes.total, int(blocks.bytes[read].sum())))
     elif in_part.any() and report.bytes is not None:
@@ -223,13 +261,18 @@ def _with_blocks(
         report = replace(report, files_without_ids=report.unknown_files + int(without.sum()))
     reasons = []
     for formula in decision.formulas:
-        for skip in explain_skips(decision.catalog, formula, selected[file_of]):
+        skips = explain_skips(decision.catalog, formula, selected[file_of])
+        told.add_skips(skips, ~decision.static & ~decision.kept)
+        for skip in skips:
             amount = skip.beyond
             reasons.append(
                 Reason(sql(skip.condition), skip.synopsis, amount.files, amount.blocks, amount.bytes, skip.reason)
             )
     gone = decision.static & ~decision.kept & selected[file_of]
     if gone.any() and induced is not None:
+        told.add_induced(
+            describe_induced(induced, decision.scan.key), induced_columns(induced, decision.scan.key), gone
+        )
         before = decision.catalog.files_kept(decision.static) & selected
         files = before & decision.skipped_files
         reasons.append(
@@ -241,13 +284,23 @@ def _with_blocks(
                 int(blocks.bytes[files[file_of] & decision.static].sum()),
             )
         )
+    report = replace(report, blocks=join_blocks([report.blocks, told.blocks(there, read)]))
     return report.with_reasons(*reasons)
 
 
 def describe_induced(induced: Induced, key: str) -> str:
     """Which columns of a scan other tables narrowed, and which tables those were."""
     name = labels(induced.nodes)
-    mine = {node.id for node in induced.nodes if node.scan is not None and node.scan.key == key}
-    useful = [dip for dip in induced.dips if dip.target in mine and dip.removed]
+    useful = _useful(induced, key)
     texts = (f"{dip.column.name} as in {name[dip.origin]}.{dip.origin_column.name}" for dip in useful)
     return ", ".join(dict.fromkeys(texts)) or "what it is joined with gives no row"
+
+
+def induced_columns(induced: Induced, key: str) -> tuple[Column, ...]:
+    """The columns of a scan that other tables narrowed."""
+    return tuple(dict.fromkeys(dip.column for dip in _useful(induced, key)))
+
+
+def _useful(induced: Induced, key: str) -> list[Dip]:
+    mine = {node.id for node in induced.nodes if node.scan is not None and node.scan.key == key}
+    return [dip for dip in induced.dips if dip.target in mine and dip.removed]

@@ -74,8 +74,6 @@ from sidestep.store.upkeep.group_ids import ids_of
 from sidestep.synopsis.build import BuildPlan
 
 MOST_BUCKETS = 512
-FEWEST_BLOCKS = 25
-"""Blocks of a unit at least, before a table is cut into more units so that more cores read it."""
 MARKER_TEXT = """This is no Parquet file. The table in this folder is kept in column groups, under _sidestep/groups, and
 its rows can be put together by sidestep alone:
 
@@ -126,15 +124,6 @@ def check_free(target: Location) -> None:
         )
     if any(name not in (FOLDER, MARKER) for name in list_names(target)):
         raise SidestepError(f"There is something at {target.uri} already: give a folder that is empty or not there.")
-
-
-def default_unit_rows(spec: LayoutSpec, rows: int, cores: int) -> int:
-    """How many rows a unit has: so few that all cores can read the table, but no fewer than some blocks.
-
-    >>> default_unit_rows(LayoutSpec(min_size=1_000), 200_000, 4), default_unit_rows(LayoutSpec(), 10**9, 4)
-    (50000, 4000000)
-    """
-    return max(1, min(spec.unit_rows, max(FEWEST_BLOCKS * spec.min_size, -(-rows // cores))))
 
 
 def plan_groups(spark: SparkSession, schema: StructType, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
@@ -231,7 +220,8 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
     inner = table.snapshot.root
     index = open_index(inner)
     groups, stored = table.groups, GROUP_LAYOUTS.load(index.folder)
-    if stored is None or len(groups.groups) != len(stored.layouts):
+    # Layouts are noted first: those of groups that never came, or are about to, may be among them.
+    if stored is None or len(groups.groups) > len(stored.layouts):
         raise SidestepError(f"{inner.uri} is damaged: nothing there says how its column groups are laid out.")
     schema = StructType.fromJson(json.loads(groups.schema))
     plans = {}
@@ -248,7 +238,7 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
         schema,
         plans,
         groups,
-        stored.layouts,
+        stored.layouts[: len(groups.groups)],
         tuple(name for name in stored.filtered if name in schema.names),
         added_synopses(index, data_columns(schema, ()), None),
         stored.layouts[table.live[0]].unit_rows,

@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 from sidestep.advisor.layouts.column_groups import ChosenGroups
 from sidestep.errors import SidestepError
+from sidestep.spark.advise.column_study import ColumnSource
 from sidestep.spark.advise.group_drift import measure_group_drift
 from sidestep.spark.advise.source import data_columns
 from sidestep.spark.log.analyze import LogSource, read_workload
@@ -230,18 +231,11 @@ def group_drift(
         workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
     with watch.stage("choose"):
         spec = next(iter(target.plans.values())).spec
-        return measure_group_drift(
-            workload,
-            every_grouped_row(session, target.table).drop(UNIT, ROW_ID),
-            name,
-            data_columns(target.schema, ()),
-            target.table,
-            target.index,
-            total=sum(Units(target).rows.values()),
-            min_size=spec.min_size,
-            unit_rows=target.unit_rows,
-            tell=watch.tell,
-        )
+        total = sum(Units(target).rows.values())
+        rows = every_grouped_row(session, target.table).drop(UNIT, ROW_ID)
+        types = data_columns(target.schema, ())
+        source = ColumnSource(rows, name, types, total, spec.min_size, target.unit_rows, float(max(1, total)))
+        return measure_group_drift(workload, source, target.table, target.index, watch.tell)
 
 
 def regroup(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
@@ -139,7 +139,7 @@ def _choose_synopses(
         columns,
         synopses=synopses,
         budget=budget,
-        limit=LIMIT if limit is None else limit,
+        limit=limit,
         asked=usage,
         kept=kept,
     )
@@ -155,10 +155,7 @@ def _log_notes(workload: Workload | None, usage: ColumnUsage | None) -> list[str
     """What a person should know of the log: statements that could not be used, and whether it names the table."""
     if workload is None or usage is None:
         return []
-    notes = []
-    if workload.failures:
-        many, first = sum(each.statement.count for each in workload.failures), workload.failures[0].reason
-        notes.append(f"{many:,} statement{'s' * (many != 1)} of the log could not be used, the first because: {first}.")
+    notes = list(workload.notes)
     if not usage.ranges and not usage.joins:
         notes.append("No query of the log filters this table or joins on it: say what the log calls it.")
     return notes

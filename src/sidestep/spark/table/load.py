@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.choose import ChosenLayout
-from sidestep.advisor.synopses.choose import LIMIT, RecipeChoice, choose_recipes
+from sidestep.advisor.layouts.column_groups import clearly_cheaper
+from sidestep.advisor.layouts.hold_out import hold_out
+from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
-from sidestep.spark.advise.column_study import choose_column_groups
-from sidestep.spark.advise.source import Source, data_columns, read_source
+from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups, weigh_column_groups
+from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.log.analyze import LogSource, read_workload
@@ -30,7 +32,6 @@ from sidestep.spark.table.column_groups import (
     check_free,
     check_group_names,
     create_groups,
-    default_unit_rows,
     new_groups,
     open_groups,
     plan_groups,
@@ -57,7 +58,7 @@ from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.query import Workload
-from sidestep.workload.table import ColumnUsage, column_usage
+from sidestep.workload.table import ColumnUsage, column_usage, table_workload
 
 OPERATION = "OPTIMIZE"
 CREATION = "CREATE TABLE AS SELECT"
@@ -75,6 +76,7 @@ class LayoutRequest:
     unit_rows: int | None
     file_bytes: int | None
     family: str | None
+    groups: Sequence[Sequence[str]] | None = None
 
 
 @leaves_session_active
@@ -96,6 +98,7 @@ def load(
     file_bytes: int | None = None,
     family: str | None = None,
     layout: str | None = None,
+    groups: Sequence[Sequence[str]] | None = None,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
     limit: int | str | None = None,
@@ -124,27 +127,41 @@ def load(
 
     ``layout="gsop"`` puts the columns into groups, each with a row order of its own, which a log decides: a new table
     that :func:`sidestep.read` alone can read. Where no division of the columns serves the queries better than one
-    group, the table is laid out as with ``"sop"``, the ordinary way. A table that is in column groups already can be
-    laid out anew in its place, with another log; or be loaded into a table of any layout elsewhere.
+    group, the table is laid out as with ``"sop"``, the ordinary way. ``groups`` names the columns of each, if they are
+    not to be chosen; what none of them names is a group of its own. With ``layout="auto"``, the later queries of the
+    log decide between the best layout of rows and column groups, by what reading would cost them. A table that is in
+    column groups already can be laid out anew in its place, with another log; or be loaded into a table of any layout
+    elsewhere.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")
-    if layout not in (None, "sop", "gsop"):
-        raise SidestepError(f"There is no layout {layout!r}: it is 'sop', rows in blocks, or 'gsop', column groups.")
-    in_groups = layout == "gsop"
+    if layout not in (None, "sop", "gsop", "auto"):
+        raise SidestepError(
+            f"There is no layout {layout!r}: it is 'sop', rows in blocks, 'gsop', column groups, or 'auto', what the "
+            "log's later queries would rather have."
+        )
+    if groups is not None and layout != "gsop":
+        raise SidestepError("groups=… divides the columns into groups: give layout='gsop' with it.")
+    in_groups = layout in ("gsop", "auto")
     path = resolve(spark, source)
     root = locate(path)
     if has_groups(root):
         options = {"name": name or name_of(source, root), "log": log, "tables": tables, "dialect": dialect}
-        others = {"features": features, "by": by, "num_features": num_features, "min_size": min_size, "order": order}
+        others: dict[str, Any] = {
+            "features": features,
+            "by": by,
+            "num_features": num_features,
+            "min_size": min_size,
+            "order": order,
+        }
         others |= {"unit_rows": unit_rows, "file_bytes": file_bytes, "family": family, "synopses": synopses}
-        others |= {"budget": budget, "limit": limit, "index_dir": index_dir}
+        others |= {"budget": budget, "limit": limit, "index_dir": index_dir, "groups": groups}
         if target is None or locate(resolve(spark, target)).uri == root.uri:
             return _load_anew(spark, root, in_groups, options, others, Watch(spark.sparkContext, progress))
         return _load_whole_rows(spark, root, target, {**options, **others, "layout": layout, "progress": progress})
     if in_groups:
         refused = {"features": features, "by": by, "num_features": num_features, "order": order, "family": family}
-        _check_group_options(log=log, target=target, **refused, index_dir=index_dir)
+        _check_group_options(str(layout), log=log, target=target, **refused, index_dir=index_dir)
     size = None if budget is None else bytes_of(budget)
     destination = root if target is None else locate(resolve(spark, target))
     if in_groups:
@@ -152,7 +169,7 @@ def load(
     else:
         _check_target(root, destination)
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
-    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family)
+    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family, groups)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
     def work() -> LoadReport:
@@ -165,20 +182,29 @@ def load(
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
-        notes: list[str] = []
-        if in_groups and workload is not None and usage is not None:
-            request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
+        notes: list[str] = [] if workload is None else list(workload.notes)
+        request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
+        if layout == "gsop" and workload is not None and usage is not None:
             grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch)
             if isinstance(grouped, LoadReport):
                 return grouped
             notes.append(grouped)
         with watch.stage("choose"):
             checked, spec, chosen = _choose_spec(quiet, origin, request, index.folder, workload, watch)
+        if layout == "auto" and workload is not None and usage is not None and chosen is not None:
+            with watch.stage("weigh"):
+                better, why = _weigh_groups(origin, spec, workload, chosen, watch)
+            notes.append(why)
+            if better:
+                grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch, notes)
+                if isinstance(grouped, LoadReport):
+                    return grouped
         before = index if index.index_files else open_index(root)
         choice = None
         if workload is not None or size is not None or synopses is not None:
             with watch.stage("synopses"):
-                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size)
+                arranged = () if chosen is None else chosen.layout.arranged
+                choice = _choose_synopses(origin, before, synopses, size, limit, usage, spec.min_size, arranged)
                 if chosen is not None:
                     named = () if synopses is None else parse_recipes(synopses, origin.types)
                     choice = replace(choice, recipes=with_value_sets(choice.recipes, chosen.layout.few_valued, named))
@@ -243,7 +269,7 @@ def _load_anew(
             f"{root.uri} is in column groups, which a table of another layout cannot take the place of: say where that "
             "is to be, with target=…; or lay it out in column groups again, with layout='gsop' and a log."
         )
-    _check_group_options(log=options["log"], target=root, **others)
+    _check_group_options("gsop", log=options["log"], target=root, **others)
     quiet = quiet_session(spark)
     before = read_groups(root)
     if before is None or not before.snapshot.files:
@@ -257,15 +283,37 @@ def _load_anew(
     )
 
 
-def _check_group_options(*, log: object, target: object, **others: object) -> None:
+def _check_group_options(layout: str, *, log: object, target: object, **others: object) -> None:
     """Refuse what column groups cannot do."""
     if log is None:
-        raise SidestepError("Column groups are chosen by a log of queries: give log=…, or leave layout='gsop' out.")
+        raise SidestepError(
+            f"Column groups are chosen by a log of queries: give log=…, or leave layout={layout!r} out."
+        )
     if target is None:
         raise SidestepError("Column groups are a table of their own: say where it is to be, with target=….")
     for name, value in others.items():
         if value is not None:
-            raise SidestepError(f"With layout='gsop', each group is arranged by the log: leave {name}=… out.")
+            raise SidestepError(f"With layout={layout!r}, each group is arranged by the log: leave {name}=… out.")
+
+
+def _weigh_groups(
+    source: Source, spec: LayoutSpec, workload: Workload, chosen: ChosenLayout, watch: Watch
+) -> tuple[bool, str]:
+    """Whether later queries would rather have column groups than the layout of rows that was chosen, and why."""
+    rows = chosen.trial
+    if rows is None:
+        return False, "Column groups were not weighed: there is nothing to weigh them by."
+    held = hold_out(workload, table_workload(workload, source.name))
+    total = source.rows.count()
+    tried, groups = weigh_column_groups(held.early, held.judges, ColumnSource.of(source, spec, total), watch.tell)
+    if groups is None:
+        return False, tried.summary
+    share = groups.seconds / max(rows.seconds, 1e-9)
+    better = clearly_cheaper(groups.seconds, rows.seconds)
+    return better, (
+        f"Column groups ({groups.detail}) would cost later queries {share:.0%} of what {rows.family} does, "
+        + ("so they were taken." if better else "which is no clear gain: the table is laid out in rows.")
+    )
 
 
 def _load_groups(
@@ -275,6 +323,7 @@ def _load_groups(
     workload: Workload,
     usage: ColumnUsage,
     watch: Watch,
+    said: Sequence[str] = (),
 ) -> LoadReport | str:
     """Load the table into column groups; where one group is best, a sentence that says so."""
     asked = request.layout
@@ -284,24 +333,16 @@ def _load_groups(
         min_size=spec.min_size if asked.min_size is None else asked.min_size,
         file_bytes=spec.file_bytes if asked.file_bytes is None else asked.file_bytes,
     )
-    types = data_columns(source.schema, ())
     with watch.stage("count"):
         files = NumberedFiles(source.rows)
     if not files.total:
         return "There are no rows to put into column groups: the table is laid out as an ordinary one."
-    cores = spark.sparkContext.defaultParallelism
-    unit_rows = default_unit_rows(spec, files.total, cores) if asked.unit_rows is None else asked.unit_rows
+    columns = ColumnSource.of(source, spec, files.total, asked.unit_rows)
+    types, unit_rows = columns.types, columns.unit_rows
     with watch.stage("choose"):
-        chosen, widths = choose_column_groups(
-            workload,
-            source.rows,
-            source.name,
-            types,
-            total=files.total,
-            min_size=spec.min_size,
-            unit_rows=unit_rows,
-            tell=watch.tell,
-        )
+        chosen, widths = choose_column_groups(workload, columns, asked.groups, watch.tell)
+        if len(chosen.groups) == 1 and asked.groups is not None:
+            raise SidestepError("One group of all columns is a table like any other: leave layout='gsop' out.")
         if len(chosen.groups) == 1:
             return chosen.summary
         plans = plan_groups(spark, source.schema, chosen, replace(spec, unit_rows=unit_rows))
@@ -324,7 +365,7 @@ def _load_groups(
         watch=watch,
     )
     return LoadReport.of_groups(
-        request.target, version, source.snapshot, made, making, watch.stages, [chosen.summary, *choice.notes]
+        request.target, version, source.snapshot, made, making, watch.stages, [*said, chosen.summary, *choice.notes]
     )
 
 
@@ -358,6 +399,7 @@ def _choose_synopses(
     limit: int | str | None,
     usage: ColumnUsage | None,
     min_size: int,
+    arranged: Collection[str] = (),
 ) -> RecipeChoice:
     """What columns get beside zone maps: by the rows as they come, in blocks of the size to be.
 
@@ -376,7 +418,8 @@ def _choose_synopses(
         source.types,
         synopses=synopses,
         budget=budget,
-        limit=LIMIT if limit is None else limit,
+        limit=limit,
+        arranged=arranged,
         asked=usage,
         kept=kept,
         block_rows=min_size,

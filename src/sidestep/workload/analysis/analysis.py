@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,32 @@ class TableAnalysis:
     """Of this workload, by number of features; beyond those chosen, by those that would come next."""
     choice: TunedParameters | None = None
     """How the number of features and the threshold were found, if they were not given."""
+    augmented: AugmentedWorkload | None = field(default=None, compare=False, repr=False)
+    """The queries themselves, for features to be selected from them once more."""
+    options: ExtractOptions = field(default_factory=ExtractOptions, compare=False, repr=False)
+
+    def select(self, num_features: int | None = None, threshold: int | None = None) -> TableAnalysis:
+        """The same queries with another number of features or another threshold, which takes no second look at the log.
+
+        What is not given stays as it is.
+        """
+        if self.augmented is None:
+            raise SidestepError("This analysis has been parted from its queries: analyze the log again.")
+        options = replace(
+            self.options,
+            num_features=len(self.features) or self.options.num_features if num_features is None else num_features,
+            threshold=self.features.threshold or None if threshold is None else threshold,
+        )
+        return replace(self, options=options, choice=None, **_select(self.augmented, options, closed_sets))
+
+    @property
+    def curves(self) -> dict[str, Curve]:
+        """How predictable the queries are, and how much of them features serve."""
+        return {curve.name: curve for curve in (self.commonality, self.stability, self.coverage)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return _table_to_json(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -134,8 +160,6 @@ def analyze_table(
     choice = tune_parameters(augmented, chosen, miner) if tune and chosen.threshold is None else None
     if choice is not None:
         chosen = choice.apply_to(chosen)
-    more = extract_features(augmented, replace(chosen, num_features=max(40, 2 * chosen.num_features)), miner)
-    features = extract_features(augmented, chosen, miner)
     return TableAnalysis(
         table=workload.table,
         scans=workload.total + workload.unfiltered + workload.empty,
@@ -145,13 +169,24 @@ def analyze_table(
         distinct_filters=len(workload.filters),
         distinct_predicates=len(workload.items),
         refused=augmented.refused,
-        features=features,
-        subsumed=_subsumed_queries(augmented, features),
         commonality=commonality(augmented),
         stability=stability(augmented),
-        coverage=coverage(workload, more.features),
         choice=choice,
+        augmented=augmented,
+        options=chosen,
+        **_select(augmented, chosen, miner),
     )
+
+
+def _select(augmented: AugmentedWorkload, options: ExtractOptions, miner: Miner) -> dict[str, Any]:
+    """The parts of an analysis that the number of features and the threshold decide."""
+    more = extract_features(augmented, replace(options, num_features=max(40, 2 * options.num_features)), miner)
+    features = extract_features(augmented, options, miner)
+    return {
+        "features": features,
+        "subsumed": _subsumed_queries(augmented, features),
+        "coverage": coverage(augmented.workload, more.features),
+    }
 
 
 def _subsumed_queries(augmented: AugmentedWorkload, features: FeatureSet) -> tuple[SubsumedQueries, ...]:

@@ -21,6 +21,8 @@ import org.apache.spark.sql.execution.datasources.*;
 final class Denormalization extends PlanRewriter {
   /** What was put in the place of what, for people. */
   private static final TreeNodeTag NOTE = new TreeNodeTag("sidestep.denormalized");
+  /** What stood there before, so that others can tell what the query asks for. */
+  private static final TreeNodeTag BEFORE = new TreeNodeTag("sidestep.joins");
 
   private final PruneRule rule;
   private final PlanWriter writer;
@@ -49,6 +51,12 @@ final class Denormalization extends PlanRewriter {
     });
   }
 
+  /** What stood in the place of a plan that a denormalized table was put into; any other plan as it is. */
+  static LogicalPlan before(LogicalPlan plan) {
+    scala.Option before = plan.getTagValue(BEFORE);
+    return before.isDefined() ? (LogicalPlan) before.get() : plan;
+  }
+
   LogicalPlan of(LogicalPlan plan) {
     Wire.Denormal answer = (Wire.Denormal) parts.get(plan);
     return answer == null ? below(plan) : rows(plan, answer);
@@ -75,11 +83,14 @@ final class Denormalization extends PlanRewriter {
     ArrayList given = new ArrayList();
     for (java.util.Iterator it = Scala.list(plan.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
+      // A relation gives all its columns, whether or not anyone asks for them.
+      if (!part.has(column) && !writer.needs(column)) continue;
       given.add(new Alias(part.value(column), column.name(), column.exprId(), column.qualifier(),
           scala.Option.apply(column.metadata()), Scala.seq(new Object[0])));
     }
     LogicalPlan project = withSubqueries(new Project(Scala.seq(given.toArray()), result));
     project.setTagValue(NOTE, answer.note);
+    project.setTagValue(BEFORE, plan);
     return project;
   }
 
@@ -129,6 +140,10 @@ final class Denormalization extends PlanRewriter {
         Attribute column = (Attribute) it.next();
         stored.put(column.name(), column);
       }
+    }
+
+    boolean has(Attribute column) {
+      return values.containsKey(Long.valueOf(column.exprId().id()));
     }
 
     Expression value(Attribute column) {

@@ -171,11 +171,20 @@ final class PlanWriter {
     return ids.toString();
   }
 
+  /**
+   * What the query asks for where the rule has put something in: tables in column groups as they are, whatever is joined;
+   * and in a plan that is kept to tell what queries ask for, the joins that a denormalized table stands for.
+   */
+  private LogicalPlan asked(LogicalPlan put) {
+    LogicalPlan plan = Reconstruction.original(put);
+    return joins == null ? Denormalization.before(plan) : plan;
+  }
+
   // ---- which columns are needed
 
   /** What operators refer to, and whole outputs where columns go on by position (Union) or leave the query (its root). */
   private void need(LogicalPlan put, boolean whole) {
-    LogicalPlan plan = Reconstruction.original(put);
+    LogicalPlan plan = asked(put);
     if (whole) need(plan.output());
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
     if (condition != null) need(condition.references().toSeq());
@@ -188,14 +197,18 @@ final class PlanWriter {
     for (int i = 0; i < children.size(); i++) need((LogicalPlan) children.get(i), passed);
   }
 
+  boolean needs(Attribute column) {
+    return needed.contains(Long.valueOf(column.exprId().id()));
+  }
+
   private void need(Object attributes) {
     for (Iterator it = Scala.list(attributes).iterator(); it.hasNext();) {
       needed.add(Long.valueOf(((Attribute) it.next()).exprId().id()));
     }
   }
 
-  private static boolean repeats(LogicalPlan put, HashSet seen) {
-    LogicalPlan plan = Reconstruction.original(put);
+  private boolean repeats(LogicalPlan put, HashSet seen) {
+    LogicalPlan plan = asked(put);
     if (isFileRelation(plan)) {
       return !seen.add(((HadoopFsRelation) ((LogicalRelation) plan).relation()).location().rootPaths());
     }
@@ -210,7 +223,7 @@ final class PlanWriter {
 
   /** input: whether it is what a join takes in. Like group-bys, these are what Spark may run once and use again. */
   private void node(LogicalPlan put, boolean input) {
-    LogicalPlan plan = Reconstruction.original(put);
+    LogicalPlan plan = asked(put);
     if (depth == MOST_DEEP && !isFileRelation(plan)) {
       cut(plan);
       return;

@@ -1,0 +1,1 @@
+"""How does a person see it? A web page over a folder of tables and logs, and the JSON API behind it."""

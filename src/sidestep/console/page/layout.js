@@ -1,0 +1,163 @@
+// Layout: what queries would read under other layouts, and the load that makes one.
+import { after, bar, busy, card, choice, count, empty, fill, h, note, percent, plural, short, size, slider, table, tile, time } from "./dom.js";
+import { api } from "./api.js";
+import { curves } from "./charts.js";
+import { breakdown, finished, jobCard, newest, onJobs, over, sparkStages, start, stepText } from "./jobs.js";
+
+const kept = { table: null, log: null, size: null, layout: "sop", budget: 1.5 };
+const titles = { sop: "SOP: all columns together", gsop: "GSOP: column groups" };
+const hues = ["--accent", "--k-induced", "--k-feature", "--k-range", "--k-grt", "--k-selector", "--k-values", "--k-bloom", "--k-read", "--k-other"];
+
+export async function layout(main, workspace) {
+  const tables = workspace.tables.filter((one) => !one.problem);
+  const logs = workspace.logs.filter((one) => !one.problem);
+  const body = h("div.stack");
+  const head = h("div.row.end");
+  fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Layout"), h("p.muted", {}, "What the queries of a log would read with other blocks and column groups, and the load that makes them so.")), head), body);
+  if (!tables.length || !logs.length) {
+    fill(body, empty(tables.length ? "No log here yet" : "No tables here", "A layout is made for a table by the queries of a log: both have to be in the folder."));
+    return;
+  }
+  const last = newest("what-if") ?? newest("load");
+  kept.table = tables.some((one) => one.name === kept.table) ? kept.table : last && tables.some((one) => one.name === last.request.table) ? last.request.table : tables[0].name;
+  kept.log = logs.some((one) => one.name === kept.log) ? kept.log : last?.request.log ?? logs[0].name;
+  const whatIf = h("div.stack");
+  const advice = h("div.stack");
+  const loads = h("div.stack");
+  const copies = h("div");
+  fill(head, choice("Table", tables.map((one) => one.name), kept.table, (name) => { kept.table = name; begin(); }, { id: "layout-table" }),
+    choice("Log", logs.map((one) => one.name), kept.log, (name) => { kept.log = name; begin(); }, { id: "layout-log" }));
+  fill(body, whatIf, advice, loads, copies);
+
+  const follow = (place, kind, show, ask) => async function follow_(id) {
+    const stop = onJobs((job) => { if (job.id === id && !over(job)) fill(place, card("", null, jobCard(job))); });
+    stops.push(stop);
+    try {
+      fill(place, busy("It begins…"));
+      show(await finished(id));
+    } catch (problem) { fill(place, note(problem.message, problem.message === "It was stopped." ? "" : "bad"), ask()); }
+    stop();
+  };
+  const stops = [];
+  const fits = (job) => job.request.table === kept.table && job.request.log === kept.log && !["failed", "stopped"].includes(job.state);
+
+  const askWhatIf = () => empty("What if?", "Tries block sizes and column groups on a sample of the table's rows, for the queries of the log. Nothing is written.",
+    h("button.button.primary", { id: "what-if", onclick: async () => { try { followWhatIf((await start("what-if", { table: kept.table, log: kept.log })).id); } catch (problem) { fill(whatIf, note(problem.message, "bad")); } } }, "Try block sizes and column groups"));
+  const followWhatIf = follow(whatIf, "what-if", (job) => showWhatIf(whatIf, job.result, loadForm), askWhatIf);
+  const askAdvice = () => card("Row orders", "Sorted, along a Z curve, grouped by features, cut by what queries ask for: which would serve the later queries best?",
+    h("button.button", { id: "advise", onclick: async () => { try { followAdvice((await start("advise", { table: kept.table, log: kept.log, ...(kept.size ? { min_size: kept.size } : {}) })).id); } catch (problem) { fill(advice, note(problem.message, "bad")); } } }, "Compare row orders"));
+  const followAdvice = follow(advice, "advise", (job) => showAdvice(advice, job.result), askAdvice);
+
+  function loadForm() {
+    const target = h("input", { type: "text", id: "target", value: free(workspace, `${kept.table}_${kept.layout}`), "aria-label": "Name of the new table", maxlength: 64 });
+    const blocks = h("input", { type: "number", id: "min-size", min: 1, value: kept.size ?? 5000, "aria-label": "Rows of a block, at least" });
+    const said = h("div");
+    const go = h("button.button.primary", { id: "load", onclick: async () => {
+      go.disabled = true;
+      try {
+        const job = await start("load", { table: kept.table, log: kept.log, target: target.value.trim(), min_size: Number(blocks.value) || null, layout: kept.layout });
+        followLoad(job.id);
+      } catch (problem) { fill(said, note(problem.message, "bad")); go.disabled = false; }
+    } }, "Load");
+    return card("Load", `A new table beside ${kept.table}, laid out for the queries of ${kept.log}. ${kept.table} stays as it is.`,
+      h("div.stack", {}, h("div.row.end", {}, h("label.field", {}, "New table", target), h("label.field", {}, "Rows of a block, at least", blocks),
+        choice("Layout", [["sop", "sop: rows in blocks"], ["gsop", "gsop: column groups"]], kept.layout, (name) => { kept.layout = name; target.value = free(workspace, `${kept.table}_${name}`); }, { id: "layout-kind" }), go), said));
+  }
+  async function followLoad(id) {
+    const stop = onJobs((job) => { if (job.id === id && !over(job)) fill(loads, runningLoad(job)); });
+    stops.push(stop);
+    try {
+      fill(loads, busy("The load begins…"));
+      const done = await finished(id);
+      fill(loads, loadedCard(done), loadForm());
+      showCopies(copies);
+    } catch (problem) { fill(loads, note(problem.message, problem.message === "It was stopped." ? "" : "bad"), loadForm()); }
+    stop();
+  }
+  function begin() {
+    const job = newest("what-if", fits);
+    if (job) followWhatIf(job.id); else fill(whatIf, askWhatIf());
+    const advised = newest("advise", fits);
+    if (advised) followAdvice(advised.id); else fill(advice, askAdvice());
+    const loaded = newest("load", fits);
+    if (loaded) followLoad(loaded.id); else fill(loads, loadForm());
+  }
+  begin();
+  showCopies(copies);
+  return () => stops.forEach((stop) => stop());
+}
+
+function free(workspace, name) {
+  const taken = new Set(workspace.tables.map((one) => one.name));
+  let number = 1;
+  while (taken.has(number === 1 ? name : `${name}_${number}`)) number += 1;
+  return number === 1 ? name : `${name}_${number}`;
+}
+
+function runningLoad(job) {
+  return card("Load", job.about, h("div.stack", { id: "running-load" }, job.step?.total ? bar(job.step.done / job.step.total) : h("div.bar.indefinite", {}, h("i")),
+    h("p", { id: "load-step" }, stepText(job)), sparkStages(job), Object.keys(job.stages).length ? breakdown(job.stages) : null,
+    h("div.row", {}, h("button.button", { onclick: () => api.stop(job.id), disabled: job.state === "stopping" }, "Stop"))));
+}
+
+function loadedCard(job) {
+  const report = job.result;
+  return card(`Loaded ${job.request.target}`, `${time(report.seconds)} in all`, h("div.stack", {}, h("div.tiles", {}, tile("Rows", count(report.rows)), tile("Blocks", count(report.blocks)), tile("Files", count(report.files)),
+    tile("On disk", ...size(report.bytes_after).split(" "), `before: ${size(report.bytes_before)}`), tile("Features", count(report.features.length))),
+  h("h3", {}, "Where the time went"), breakdown(report.stages), report.groups.length ? groupsPicture(report.groups.map((group) => group.columns), report.groups.map((group) => `${count(group.blocks)} blocks, ${size(group.bytes)}`)) : null,
+  report.notes.map((text) => note(text)), h("div.row", {}, h("a.button", { href: "#/skipping", style: "text-decoration:none" }, "Run a query on it"))));
+}
+
+function showWhatIf(place, result, loadForm) {
+  const sizes = [...new Set(result.points.map((one) => one.min_size))].sort((a, b) => a - b);
+  kept.size = sizes.includes(kept.size) ? kept.size : sizes[Math.floor(sizes.length / 2)];
+  const most = Math.max(1.05, ...result.points.map((one) => one.storage));
+  kept.budget = Math.min(kept.budget, Math.ceil(most * 100) / 100);
+  const detail = h("div.stack");
+  const chart = h("div");
+  const storage = h("div");
+  function draw() {
+    const at = (name) => result.points.find((one) => one.layout === name && one.min_size === kept.size);
+    const within = result.points.filter((one) => one.min_size === kept.size && one.storage <= kept.budget + 1e-9);
+    const best = within.reduce((least, one) => (!least || one.read < least.read ? one : least), null);
+    kept.layout = best && best.groups.length > 1 ? best.layout : "sop";
+    fill(detail, h("div.tiles", {}, ["sop", "gsop"].filter(at).map((name) => tile(titles[name], ...percent(at(name).read).split(" "), `of the cells that queries ask for; storage ${at(name).storage.toFixed(2)} ×`, best?.layout === name ? "good" : ""))),
+      best && best.groups.length > 1 ? h("div.stack", { style: "gap:8px" }, h("h3", {}, plural(best.groups.length, "column group")), groupsPicture(best.groups)) : note(best ? "Within this budget all columns in one group serve the queries best at this block size." : "No layout fits this budget."));
+    curves(chart, result_lines(result), { x: "rows of a block, at least", y: "cells read", log: true, marks: [kept.size], tall: true });
+  }
+  curves(storage, [{ name: "least that is read", points: result.by_storage }], { x: "storage, as a multiple of the table", y: "cells read" });
+  fill(place, card("What if", `${count(result.queries)} queries on a sample of ${count(result.sample_rows)} of ${count(result.total_rows)} rows`, h("div.stack", {}, h("div.columns", {},
+    slider("Rows of a block, at least", { min: 0, max: sizes.length - 1, value: sizes.indexOf(kept.size), show: (at) => count(sizes[at]), id: "block-size" }, (at) => {
+      kept.size = sizes[at];
+      draw();
+      const field = document.getElementById("min-size");
+      if (field) field.value = kept.size;
+    }),
+    slider("Storage budget", { min: 100, max: Math.ceil(most * 100), value: Math.round(kept.budget * 100), show: (value) => `${(value / 100).toFixed(2)} ×`, id: "budget" }, (value) => { kept.budget = value / 100; draw(); })),
+  detail, h("div.two", {}, h("div", {}, h("h3", {}, "Cost by block size"), chart), h("div", {}, h("h3", {}, "Cost against storage"), storage)))));
+  draw();
+}
+
+const result_lines = (result) => Object.entries(result.curves).map(([name, points]) => ({ name: titles[name] ?? name, points }));
+
+function groupsPicture(groups, notes = []) {
+  return h("div.groups", {}, groups.map((columns, at) => h("div.group", {}, h("div", {}, h("b", {}, `Group ${at + 1}`), notes[at] ? h("div.fine", {}, notes[at]) : null),
+    h("div.cols", { style: `--hue:var(${hues[at % hues.length]})` }, columns.map((name) => h("span.col", {}, name))))));
+}
+
+function showAdvice(place, result) {
+  const entries = Object.entries(result.estimates);
+  const least = Math.min(...entries.map(([, one]) => one.seconds).filter((value) => value > 0));
+  fill(place, card("Row orders", result.verdict, table([{ name: "layout" }, { name: "rows read", number: true }, { name: "" }, { name: "bytes", number: true }, { name: "files", number: true }, { name: "cost", number: true }, { name: "how" }],
+    entries.map(([name, one]) => [name === result.choice.family ? h("b", {}, `${name} (chosen)`) : name, percent(one.rows), h("div", { style: "width:120px;padding-top:7px" }, bar(one.rows)), percent(one.bytes), percent(one.files, 0), `${(one.seconds / least).toFixed(1)} ×`, short(one.detail, 80)])),
+  h("p.fine", { style: "margin-top:8px" }, `${count(result.queries)} queries (${result.judged_by}), on ${count(result.sample_rows)} of ${count(result.total_rows)} rows.`)));
+}
+
+async function showCopies(place) {
+  const workspace = await api.workspace();
+  const found = await Promise.all(workspace.tables.filter((one) => !one.problem).slice(0, 12).map(async (one) => [one, await api.table(one.name).catch(() => null)]));
+  const known = found.filter(([, status]) => status);
+  if (known.length < 2) return;
+  fill(place, card("Copies side by side", "What each table here is laid out as.", table([{ name: "table" }, { name: "format" }, { name: "rows", number: true }, { name: "blocks", number: true }, { name: "rows per block", number: true }, { name: "files", number: true }, { name: "on disk", number: true }, { name: "index", number: true }],
+    known.map(([one, status]) => [h("b", {}, one.name), one.kind === "groups" ? "column groups" : status.format, count(status.indexed_rows), count(status.blocks), status.blocks ? count(Math.round(status.indexed_rows / status.blocks)) : "–", count(status.files), size(status.bytes), size(status.index_bytes)]))));
+}
