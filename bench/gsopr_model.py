@@ -131,7 +131,8 @@ class ReplicaJudge:
         catalogs = [self._catalog(part) for part in parts]
         stored = sum(len(part.columns) * int(catalog.rows.sum()) for part, catalog in zip(parts, catalogs, strict=True))
         place = {name: at for at, name in enumerate(self.experiment.columns)}
-        cells, ids, optimal, templates = [], [], 0, {}
+        cells, ids, optimal = [], [], 0
+        templates: dict[str, list[float]] = {}
         for number, query in enumerate(self.experiment.test):
             needed = frozenset(place[name] for name in query.columns)
             open_to = [each for each in _accesses(scheme, parts) if _covers(self.ways[number], each.features)]

@@ -78,26 +78,26 @@ class ReplicaScheme:
     def of(cls, columns: int, cells: Iterable[Cells], rows: RowCount) -> ReplicaScheme:
         """The scheme of some layouts: those of equal features made one (5.5.2), and masters by the two rules (5.5.3).
 
-        A column is master in one layout, the one of the most rows of all that hold it; of equals in the one of fewer
-        columns. What then holds nothing (no features, no masters) is left out.
+        A column is master in one layout, the one of the most rows of all that hold it. What then holds nothing (no
+        features, no masters) is left out.
         """
         merged: dict[FeatureNumbers, ColumnNumbers] = {}
         for held, features in cells:
             merged[features] = merged.get(features, frozenset()) | held
-        ordered = sorted(merged.items(), key=lambda pair: (min(pair[1]), sorted(pair[0])))
+        ordered = sorted(merged.items(), key=lambda pair: sorted(pair[0]))
         layouts = [(held, features, rows(features)) for features, held in ordered]
         masters: list[set[int]] = [set() for _ in layouts]
         for column in range(columns):
             holding = [at for at, (held, *_) in enumerate(layouts) if column in held]
             if holding:
-                best = max(holding, key=lambda at: (layouts[at][2], -len(layouts[at][0]), -at))
+                best = max(holding, key=lambda at: (layouts[at][2], -at))
                 masters[best].add(column)
         made = []
         for (held, features, _), mine in zip(layouts, masters, strict=True):
             kept = held if features else frozenset(mine)
             if kept:
                 made.append(ReplicaLayout(kept, features, frozenset(mine)))
-        return cls(columns, tuple(made))
+        return cls(columns, tuple(sorted(made, key=lambda layout: (min(layout.columns), sorted(layout.features)))))
 
     @property
     def cells(self) -> tuple[Cells, ...]:

@@ -320,8 +320,9 @@ def cover(workload: ColumnWorkload, rows: LayoutRows, filters: Numbers) -> Featu
     for number in filters.tolist():
         if not workload.filters[number]:
             continue
-        ways = [frozenset(min(part, key=alone) for part in way) for way in workload.filters[number]]
-        chosen.update(min(ways, key=rows.count))
+        ways = (frozenset(min(part, key=alone) for part in way) for way in workload.filters[number])
+        fewest: FeatureNumbers = min(ways, key=rows.count)
+        chosen |= fewest
     if not chosen:
         return frozenset()
     used = np.flatnonzero((workload.helped[filters] > 0).any(axis=0))
