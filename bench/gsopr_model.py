@@ -68,16 +68,14 @@ def replica_experiment(
     with duckdb.connect() as connection:
         source = make_denorm(sf=sf) / "*.parquet"
         table = connection.execute(f"SELECT {filtered} FROM '{source}'").to_arrow_table()
-    experiment = Experiment(table, asked, later, blocks)
-    experiment.columns = tuple(denorm_columns())
-    return experiment
+    return Experiment(table, asked, later, blocks, columns=tuple(denorm_columns()))
 
 
 class Schemes:
     """The schemes of an experiment, by the approaches of chapter 5."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.workload = experiment.workload
+        self.workload = experiment.study.workload
         drawn = experiment.words[np.sort(np.random.default_rng(SEED).permutation(experiment.rows)[:SEARCHED_ROWS])]
         block = max(1, round(experiment.block * len(drawn) / experiment.rows))
         vectors = reduce_vectors(drawn, len(experiment.features))
@@ -123,11 +121,12 @@ class ReplicaJudge:
         self.formulas = [formula_of(query) for query in experiment.test]
         ways = FilterWays(experiment.formulas)
         self.ways = [ways.of(formula) for formula in self.formulas]
-        self.trials = PartTrials(experiment.workload, experiment.sample, experiment.words, experiment.block, GREW_ON)
+        self.trials = PartTrials(schemes.workload, experiment.sample, experiment.words, experiment.block, GREW_ON)
+        self.bits = experiment.bits_of(experiment.features)
 
     def measure(self, scheme: ReplicaScheme, seconds: float = 0.0) -> Measured:
         """Cells and row ids on the best path of each query."""
-        parts = list(parts_of(self.experiment.workload, scheme, self.schemes.rows, SEARCH_COST))
+        parts = list(parts_of(self.schemes.workload, scheme, self.schemes.rows, SEARCH_COST))
         catalogs = [self._catalog(part) for part in parts]
         stored = sum(len(part.columns) * int(catalog.rows.sum()) for part, catalog in zip(parts, catalogs, strict=True))
         place = {name: at for at, name in enumerate(self.experiment.columns)}
@@ -163,7 +162,7 @@ class ReplicaJudge:
     def _catalog(self, part: LayoutPart) -> Catalog:
         experiment = self.experiment
         arranged = self.trials.arrange(part)
-        mine = np.flatnonzero(part.holds(experiment.bits))
+        mine = np.flatnonzero(part.holds(self.bits))
         sample, words = experiment.sample.take(mine), experiment.words[mine]
         blocks = arranged.blocks(sample, words, len(experiment.features), experiment.block)
         local = [experiment.formulas[int(at)] for at in arranged.local.numbers]

@@ -113,7 +113,7 @@ def relation_at(spark: SparkSession, table: Location, version: int) -> tuple[Any
     """A version of a Delta table as a logical plan of the JVM, with its files and, if it has any, its column groups."""
     grouped = read_groups(table, version)
     if grouped is not None:
-        return _grouped_relation(spark, grouped), grouped.snapshot, grouped
+        return _grouped_relation(spark, grouped, grouped.groups.schema), grouped.snapshot, grouped
     snapshot = read_snapshot(table, version)
     return _relation(spark, snapshot), snapshot, None
 
