@@ -17,7 +17,12 @@ SCHEMAS = {
     "nation": {"n_id": "int", "n_name": "string"},
     "odd": {"x": "string", "y": "double"},
 }
-KEYS = {"orders": {("o_id",)}, "cust": {("c_id",)}, "supp": {("s_id",)}, "nation": {("n_id",)}}
+KEYS: dict[str, set[tuple[str, ...]]] = {
+    "orders": {("o_id",)},
+    "cust": {("c_id",)},
+    "supp": {("s_id",)},
+    "nation": {("n_id",)},
+}
 KEYS |= {"partsupp": {("ps_part", "ps_supp")}, "odd": {("x",), ("y",)}}
 
 
