@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import sidestep
 from bench.tpch import TABLES, make_tpch, queries, register
 
-INSTEAD = ("q3", "q5", "q7", "q8", "q9", "q12", "q19")
+INSTEAD = ("q3", "q5", "q7", "q8", "q12", "q19")
 """Queries that need none of the base tables any more."""
-PARTLY = ("q4", "q17", "q21")
-"""Queries of which a part is read from it: q4 looks for line items, q17 and q21 join them with others of them."""
+PARTLY = ("q4", "q9", "q17", "q21")
+"""Queries of which a part is read from it: q4 looks for line items, q17 and q21 join them with others of them, and for
+q9 partsupp has no key at this scale, where the generator repeats some."""
 NEVER = ("q13", "q16")
 """Queries that do not read lineitem."""
 
@@ -32,8 +31,8 @@ def test_what_is_joined(tpch):
     assert (tpch.queries, tpch.rewritten) == (len(INSTEAD + PARTLY),) * 2
     named = [role.split(":")[0] for role in tpch.roles]
     assert named[0] == "lineitem"
-    assert {"orders", "supplier", "part", "partsupp", "customer"} <= set(named)
-    assert sum("nation" in name for name in named) == 2, "the customer's and the supplier's"
+    assert {"orders", "supplier", "part", "customer"} <= set(named)
+    assert sum(name.endswith("nation") for name in named) == 2, "the customer's and the supplier's"
     assert not any("partner" in role for role in tpch.roles), "every key has one"
     assert tpch.rows == tpch.load.rows
 
@@ -48,7 +47,8 @@ def test_queries_give_the_same_answers(spark, tpch, name):
             frame = spark.sql(text)
             assert sorted(map(str, frame.collect())) == off
             assert not enabled.last_problem
-            read = {Path(scan.table).name for scan in sidestep.metrics(frame).scans}
+            # By the plan: what Spark finds to be empty as it runs is in no metrics.
+            read = {scan.table for scan in sidestep.explain(frame).scans}
     finally:
         spark.conf.unset("spark.sidestep.denormalized.leastGain")
     assert ("joined" in read) == (name not in NEVER)

@@ -128,9 +128,9 @@ def test_stages_are_switched_off_and_explain_says_so(spark, joined):
     with sidestep.enable(spark):
         explanation = sidestep.explain(joined)
         assert [stage.name for stage in explanation.stages] == list(STAGE_NAMES)
-        assert "stages: static " in str(explanation)
+        assert "stages: denormalized " in str(explanation)
         assert "reuse " in explanation._repr_html_()
-        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * 4
+        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * 5
         with settings(spark, spark__sidestep__stages__induced="false"):
             assert fact_files(spark, joined) == names(range(10))
             assert "induced off" in str(sidestep.explain(joined))
