@@ -354,3 +354,33 @@ def test_a_table_whose_groups_are_not_told_is_damaged(spark, enabled, tables, tm
     sidecar.unlink()
     with pytest.raises(SidestepError, match="which columns lie in which group"):
         sidestep.read(spark, copy)
+
+
+@pytest.mark.parametrize("broadcast", ["10485760", "-1"], ids=["broadcast", "shuffled"])
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_blocks_of_each_group_are_chosen_when_the_query_runs(spark, enabled, tables, tmp_path, adaptive, broadcast):
+    """By keys that only a run of the other input tells; a group that knows nothing of the key is read whole."""
+    pq.write_table(
+        pa.table({"k": pa.array(range(-5, 40), pa.int32()), "g": [i % 9 for i in range(45)]}), tmp_path / "d"
+    )
+    spark.read.parquet(str(tmp_path / "d")).createOrReplaceTempView("keys")
+    query = "SELECT id, b, c FROM T JOIN keys ON a = k WHERE g = 7 AND k < 10"
+    one = "SELECT id FROM T WHERE a = (SELECT max(k) FROM keys WHERE g = 7)"
+    chosen = {"spark__sidestep__selectors__leastGain": "0", "spark__sidestep__induced__smallRows": "0"}
+    planned = {"spark__sql__adaptive__enabled": adaptive, "spark__sql__autoBroadcastJoinThreshold": broadcast}
+    with settings(spark, **chosen, **planned):
+        for asked in (query, one):
+            df = spark.sql(of("grouped", asked))
+            assert rows_of(df) == rows_of(spark.sql(of("plain", asked)))
+            read = {group: rows for group, (_, rows) in scans_of_groups(df).items()}
+            assert read[0] < ROWS / 2, "the group of the key"
+            if asked == query:
+                assert read[1] < ROWS / 2, "a group that knows the key"
+                assert read[2] == ROWS
+                assert "values" in str(sidestep.metrics(df))
+            assert "when the query runs" in str(sidestep.explain(spark.sql(of("grouped", asked))))
+
+
+def scans_of_groups(df) -> dict[int, tuple[int, int]]:
+    """As ``scans``, of the column groups alone."""
+    return {group: read for group, read in scans(df).items() if group >= 0}

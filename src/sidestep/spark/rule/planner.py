@@ -342,8 +342,8 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
 
 
 def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:
-    """What chooses more of a scan when the query runs. Groups of columns are chosen from before that."""
-    if len(decisions) != 1 or decisions[0].scan.groups is not None:
+    """What chooses more of a scan when the query runs."""
+    if len(decisions) != 1:
         return
     (index,) = (decision.index for decision in decisions)
     for selector in planned.decision.selectors:

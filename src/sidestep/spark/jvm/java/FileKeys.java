@@ -134,7 +134,8 @@ public final class FileKeys {
   }
 
   /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
-  Match match(FileIndex base) {
+  Match match(FileIndex given) {
+    FileIndex base = given instanceof GroupedFiles ? ((GroupedFiles) given).files : given;
     if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
     // A refresh gives the same object another listing.
     Object listing = base instanceof SnapshotFiles ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();

@@ -40,6 +40,12 @@ public final class PartitionSelector extends Expression implements CodegenFallba
     this.sources = sources;
   }
 
+  /** The same for other files, numbered by another column: those of one column group of the table. */
+  PartitionSelector of(PrunedFiles files, Attribute number) {
+    return new PartitionSelector(
+        new Choice(choice.python, choice.seconds, files, choice.question, choice.by), number, sources);
+  }
+
   public boolean nullable() {
     return false;
   }

@@ -65,9 +65,9 @@ public final class PrunedFiles implements FileIndex {
     return base instanceof GroupedFiles ? ((GroupedFiles) base).files : base;
   }
 
-  /** The same of one column group of the table. */
-  PrunedFiles of(SnapshotFiles group) {
-    return new PrunedFiles(group, skips, witnesses, bound, byFooter, null, true);
+  /** The same of one column group of the table; numbered: with the column that numbers files, if there is one. */
+  PrunedFiles of(SnapshotFiles group, boolean numbered) {
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true);
   }
 
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */

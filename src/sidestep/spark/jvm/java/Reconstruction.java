@@ -48,24 +48,44 @@ final class Reconstruction extends PlanRewriter {
   LogicalPlan of(LogicalPlan plan) {
     if (original(plan) != plan) return plan;
     LogicalPlan leaf = plan instanceof Project ? ((Project) plan).child() : plan;
-    while (leaf instanceof Filter) leaf = ((Filter) leaf).child();
+    while (leaf instanceof Filter || passes(leaf)) leaf = (LogicalPlan) Scala.list(leaf.children()).get(0);
     GroupedFiles files = GroupedFiles.of(leaf);
     return files == null || files.byJob && !ofJobs ? below(plan) : rows(plan, (LogicalRelation) leaf);
   }
 
-  /** The rows of a table in column groups as a plan of the form [Project] Filter* relation asks for them. */
+  /** Whether a plan only leaves columns out: that which numbers files is left out above what chooses by it. */
+  private static boolean passes(LogicalPlan plan) {
+    if (!(plan instanceof Project)) return false;
+    for (java.util.Iterator it = Scala.list(((Project) plan).projectList()).iterator(); it.hasNext();) {
+      if (!(it.next() instanceof AttributeReference)) return false;
+    }
+    return true;
+  }
+
+  /**
+   * The rows of a table in column groups as a plan of the form [Project] Filter* relation asks for them; projects that
+   * only leave columns out may stand between. What chooses files when the query runs chooses those of each group.
+   */
   private LogicalPlan rows(LogicalPlan plan, LogicalRelation leaf) {
     Project top = plan instanceof Project ? (Project) withSubqueries(plan) : null;
     ArrayList conditions = new ArrayList();
-    for (LogicalPlan at = top == null ? plan : top.child(); at instanceof Filter; at = ((Filter) at).child()) {
-      conditions.addAll(0, PlanWriter.conjuncts(((Filter) withSubqueries(at)).condition()));
+    LogicalPlan at = top == null ? plan : top.child();
+    for (; at != leaf; at = (LogicalPlan) Scala.list(at.children()).get(0)) {
+      if (at instanceof Filter) conditions.addAll(0, PlanWriter.conjuncts(((Filter) withSubqueries(at)).condition()));
+    }
+    ArrayList selectors = new ArrayList();
+    for (java.util.Iterator it = conditions.iterator(); it.hasNext();) {
+      Object condition = it.next();
+      if (!(condition instanceof PartitionSelector)) continue;
+      selectors.add(condition);
+      it.remove();
     }
     List sides = sides(leaf, needed(leaf, top, conditions));
     List above = sides.size() == 1 ? new ArrayList() : assign(conditions, sides);
     if (sides.size() == 1) ((Side) sides.get(0)).conditions.addAll(conditions);
-    LogicalPlan joined = join(leaf, sides);
+    LogicalPlan joined = join(leaf, sides, selectors);
     if (!above.isEmpty()) joined = new Filter(all(above), joined);
-    Project result = new Project(top == null ? leaf.output() : top.projectList(), joined);
+    Project result = new Project(top == null ? plan.output() : top.projectList(), joined);
     check(result);
     result.setTagValue(ORIGINAL, plan);
     try {
@@ -82,6 +102,7 @@ final class Reconstruction extends PlanRewriter {
     ArrayList needed = new ArrayList();
     for (java.util.Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
+      if (Replacement.isPart(column)) continue;
       boolean wanted = top == null || top.references().contains(column);
       for (int c = 0; !wanted && c < conditions.size(); c++) {
         wanted = ((Expression) conditions.get(c)).references().contains(column);
@@ -144,8 +165,8 @@ final class Reconstruction extends PlanRewriter {
     return known;
   }
 
-  private LogicalPlan join(LogicalRelation leaf, List sides) {
-    for (int s = 0; s < sides.size(); s++) ((Side) sides.get(s)).plan(leaf, sides.size() > 1);
+  private LogicalPlan join(LogicalRelation leaf, List sides, List selectors) {
+    for (int s = 0; s < sides.size(); s++) ((Side) sides.get(s)).plan(leaf, sides.size() > 1, selectors);
     // What has conditions comes first, then what is small: what is joined later finds few rows left.
     java.util.Collections.sort(sides);
     Side first = (Side) sides.get(0);
@@ -209,8 +230,8 @@ final class Reconstruction extends PlanRewriter {
       return references.subsetOf(AttributeSet$.MODULE$.apply(Scala.seq(columns.toArray())));
     }
 
-    /** Makes the plan that reads the group; joins: with what it is joined by. */
-    void plan(LogicalRelation leaf, boolean joins) {
+    /** Makes the plan that reads the group; joins: with what it is joined by; selectors: what chooses of its files. */
+    void plan(LogicalRelation leaf, boolean joins, List selectors) {
       HadoopFsRelation whole = (HadoopFsRelation) leaf.relation();
       GroupedFiles grouped = GroupedFiles.of(leaf);
       ArrayList given = new ArrayList(columns);
@@ -222,11 +243,13 @@ final class Reconstruction extends PlanRewriter {
       FileIndex files = grouped.groups[group];
       FileFormat format = new ParquetFileFormat();
       boolean byBlock = false;
+      PrunedFiles pruned = null;
+      boolean late = !selectors.isEmpty();
       if (whole.location() instanceof PrunedFiles) {
-        PrunedFiles pruned = ((PrunedFiles) whole.location()).of(grouped.groups[group]);
+        pruned = ((PrunedFiles) whole.location()).of(grouped.groups[group], late);
         files = pruned;
-        byBlock = grouped.block != null && pruned.byBlock();
-        format = format(whole.fileFormat(), pruned, byBlock ? grouped.block : null);
+        byBlock = grouped.block != null && (late || pruned.byBlock());
+        format = format(whole.fileFormat(), pruned, byBlock ? grouped.block : null, late);
         if (byBlock) output.add(hidden(grouped.block, DataTypes.IntegerType, BlockFilter.marked()));
       }
       scala.Option buckets = scala.Option.empty();
@@ -234,11 +257,18 @@ final class Reconstruction extends PlanRewriter {
         buckets = scala.Option.apply(
             new BucketSpec(grouped.buckets, Scala.seq(new Object[] {UNIT}), Scala.seq(new Object[0])));
       }
-      HadoopFsRelation relation = whole.copy(files, new StructType(), schema(output), buckets, format, whole.options(),
+      StructType numbers = new StructType();
+      AttributeReference number = late ? Replacement.numbering(pruned.part) : null;
+      if (late) numbers = numbers.add(number.name(), number.dataType(), true, number.metadata());
+      HadoopFsRelation relation = whole.copy(files, numbers, schema(output), buckets, format, whole.options(),
           whole.sparkSession());
+      if (late) output.add(number);
       LogicalRelation read = leaf.copy(relation, Scala.seq(output.toArray()), scala.Option.empty(), false,
           scala.Option.empty());
       plan = byBlock ? new Filter(BlockFilter.reading(read), read) : (LogicalPlan) read;
+      for (int i = 0; i < selectors.size(); i++) {
+        plan = new Filter(((PartitionSelector) selectors.get(i)).of(pruned, number), plan);
+      }
       if (!conditions.isEmpty()) plan = new Filter(all(conditions), plan);
       if (joins) plan = new Project(Scala.seq(given.toArray()), plan);
       bytes = PlanWriter.bytes(plan);
@@ -255,14 +285,14 @@ final class Reconstruction extends PlanRewriter {
     }
 
     /** How the group is read: a bound on a column that another one holds is that one's matter. */
-    private FileFormat format(FileFormat whole, PrunedFiles files, String block) {
+    private FileFormat format(FileFormat whole, PrunedFiles files, String block, boolean late) {
       SkippingParquet bound = block == null && whole instanceof SkippingParquet ? (SkippingParquet) whole : null;
       boolean bounded = false;
       for (int i = 0; bound != null && i < columns.size(); i++) {
         bounded |= ((Attribute) columns.get(i)).name().equals(bound.boundColumn);
       }
-      if (block == null && !bounded) return new ParquetFileFormat();
-      return SkippingParquet.of(files, block, bounded ? bound.boundColumn : null, bounded ? bound.bound : null, false);
+      if (block == null && !bounded && !late) return new ParquetFileFormat();
+      return SkippingParquet.of(files, block, bounded ? bound.boundColumn : null, bounded ? bound.bound : null, late);
     }
 
     private static StructType schema(List output) {

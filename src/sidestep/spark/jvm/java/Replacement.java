@@ -118,9 +118,7 @@ final class Replacement extends PlanRewriter {
       format = SkippingParquet.of(files, reading == null ? null : BlockFilter.columnName(leaf), answer.boundColumn, bound,
           part != null);
     }
-    Attribute number = part == null ? null : new AttributeReference(part, DataTypes.IntegerType, true,
-        new MetadataBuilder().putBoolean(PART, true).build(), NamedExpression$.MODULE$.newExprId(),
-        Scala.seq(new String[0]));
+    Attribute number = part == null ? null : numbering(part);
     LogicalPlan result = withLocation(leaf, files, format, number);
     if (reading != null) result = new Filter(reading, result);
     if (part == null) return result;
@@ -196,6 +194,13 @@ final class Replacement extends PlanRewriter {
     String name = "_sidestep_file";
     while (taken.contains(name)) name = name + "_";
     return name;
+  }
+
+  /** A column that numbers files. */
+  static AttributeReference numbering(String name) {
+    return new AttributeReference(name, DataTypes.IntegerType, true,
+        new MetadataBuilder().putBoolean(PART, true).build(), NamedExpression$.MODULE$.newExprId(),
+        Scala.seq(new String[0]));
   }
 
   /** A relation over other files; part: the column that numbers them, or null. */
