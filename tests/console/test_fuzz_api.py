@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 
-
-@pytest.fixture
-def schema(served):
-    return schemathesis.openapi.from_url(f"{served.url}/openapi.json")
-
-
 pytestmark = pytest.mark.spark
-lazy = schemathesis.pytest.from_fixture("schema")
+
+ENDLESS = "/api/jobs/events"
+"""Events go on for ever."""
 
 
-# Events go on for ever. Jobs that are asked for at random name no table that there is.
-@lazy.exclude(path="/api/jobs/events").parametrize()
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-def test_nothing_fails(case):
-    case.call_and_validate(checks=[not_a_server_error], timeout=120)
+def test_nothing_fails(served):
+    """Jobs that are asked for at random name no table that there is."""
+    schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+    tried = 0
+    # One by one: the pytest plugin writes into fields that the tests of newer versions of pytest do not have.
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        if operation.path == ENDLESS:
+            continue
+
+        @given(case=operation.as_strategy())
+        @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+        def ask(case):
+            case.call_and_validate(checks=[not_a_server_error], timeout=120)
+
+        ask()
+        tried += 1
+    assert tried > 10
