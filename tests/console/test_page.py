@@ -19,7 +19,7 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make setup installs it where it may")
-SLOW = 900_000
+SLOW = 300_000
 """Milliseconds that Spark may take for a step on a machine that has much else to do."""
 expect.set_options(timeout=SLOW)
 
@@ -107,7 +107,7 @@ def test_joins_and_layouts(page, served):
     page.goto(f"{served.url}/#/skipping")
     page.fill("#sql", JOIN)
     page.click("#explain")
-    page.wait_for_selector("svg.graph .flow")
+    page.wait_for_selector("svg.graph .flow", state="attached")
     expect(page.locator("[data-scan='sales'] .chip[data-kind='induced predicate']")).to_be_visible()
     page.fill("#sql", "DROP TABLE sales")
     page.click("#run")

@@ -19,7 +19,7 @@ export async function layout(main, workspace) {
     return;
   }
   const last = newest("what-if") ?? newest("load");
-  kept.table = tables.some((one) => one.name === kept.table) ? kept.table : last && tables.some((one) => one.name === last.request.table) ? last.request.table : tables[0].name;
+  kept.table = [kept.table, last?.request.table, await filtered()].find((name) => tables.some((one) => one.name === name)) ?? tables[0].name;
   kept.log = logs.some((one) => one.name === kept.log) ? kept.log : last?.request.log ?? logs[0].name;
   const whatIf = h("div.stack");
   const advice = h("div.stack");
@@ -85,6 +85,13 @@ export async function layout(main, workspace) {
   begin();
   showCopies(copies);
   return () => stops.forEach((stop) => stop());
+}
+
+// The table that the last analysis found most to say of: others may not be in the log at all.
+async function filtered() {
+  const analyzed = newest("analyze", (job) => over(job) && !["failed", "stopped"].includes(job.state));
+  const found = analyzed ? (await finished(analyzed.id)).result.tables : [];
+  return found.filter((one) => one.filtered).sort((a, b) => b.filtered - a.filtered)[0]?.table;
 }
 
 function free(workspace, name) {
