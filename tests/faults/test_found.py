@@ -148,7 +148,7 @@ def test_vacuum_beside_a_writer_that_notes_a_layout(root):
         ((older, newer), (), ()),
         ((older, newer), (older, newer), (older,)),
     ):
-        with patch.object(Numbered, "names", side_effect=[first, second, ()]):
+        with patch.object(Numbered, "names", side_effect=[first, second, (), ()]):
             leftovers = vacuuming._index_leftovers(open_index(root), set(), cutoff=2**62)
         assert tuple(each.name for each in leftovers if each.name.startswith("_layout")) == stale
 
