@@ -115,6 +115,8 @@ class Merged:
     blocks: int
     removed: int
     written: int
+    last: bool
+    """Whether nothing is left to be put together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def merge_units(
         done = with_retries(lambda: _merge_batch(spark, root, watch, enough, every, batch_bytes))
         if done is not None:
             yield done
-        if not isinstance(done, Merged):
+        # A look at what was just committed could fail, and say of it that it was not done.
+        if not isinstance(done, Merged) or done.last:
             return
 
 
@@ -178,6 +181,7 @@ def _merge_batch(
         sum(one.blocks for one in organized),
         len(files),
         sum(len(one.files) for one in organized),
+        len(chosen) == len(packed),
     )
 
 
