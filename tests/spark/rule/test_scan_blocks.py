@@ -86,7 +86,7 @@ def test_a_proof_names_what_it_rests_on(session, tables):
     number = next(number for number, read in enumerate(blocks.read) if not read)
     held = pq.ParquetFile(tables / "facts" / blocks.to_arrow()["file"][number].as_py())
     low, high = (f(held.read_row_group(int(blocks.row_group[number]))["k"].to_pylist()) for f in (min, max))
-    assert blocks.proof(number) == f"Its k goes from {low} to {high}: no row of it satisfies k < 700."
+    assert blocks.proof(number) == f"Its k goes from {low} to {high}: no row of it satisfies k <= 699."
     with pytest.raises(sidestep.SidestepError, match="blocks 0 to 47"):
         blocks.proof(48)
 

@@ -93,7 +93,9 @@ class BlockReasons:
                 if facts
                 else (f"Its rows matter only with {text}, and it holds none of the values that are left there.")
             )
-        formula = self.formulas[reason]
+        formula = self.formulas.get(reason)
+        if formula is None:
+            return f"By what became known when the query ran, no row of it satisfies {reason.condition}."
         lacking = self._lacking(formula, block)
         if lacking:
             return (
