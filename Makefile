@@ -29,6 +29,10 @@ demo: setup ## a short tour on TPC-H data: index, query, explain, measure
 test: lint types ## lint, types, and every test, in two processes side by side
 	@scripts/test.sh $(ARGS)
 
+.PHONY: test-long
+test-long: setup ## the tests that take minutes, which make test leaves out
+	$(SPARKED) -m pytest -m long --timeout=0 $(ARGS)
+
 .PHONY: test-fast
 test-fast: setup ## the tests that need no Spark
 	$(PY) -m pytest -m "not spark" $(ARGS)

@@ -68,7 +68,7 @@ SMOKE = {
     "gsop": (
         [
             *("--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"),
-            *("--parts", "run", "--layouts", "parquet,normalized,gsop,hillclimb"),
+            *("--parts", "run", "--layouts", "parquet,gsop"),
         ],
         {"cells", "bytes", "seconds", "load", "memory"},
     ),

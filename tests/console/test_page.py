@@ -126,6 +126,7 @@ def test_tables_and_themes(page, served):
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280, "the page is wider than the window"
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_blocks(page, served, spark, record_property):
     """Real blocks of a real index; how long the map takes is told, and judged elsewhere."""
     root = served.root / "many"

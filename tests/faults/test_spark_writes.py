@@ -44,7 +44,9 @@ def prepared(spark, source, tmp_path_factory) -> dict[str, Prepared]:
     return {name: prepare(write, tmp_path_factory.mktemp("prepared")) for name, write in writes.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in GROUPED else []) for name in NAMES]
+)
 def test_cut_short_at_some_points(prepared, tmp_path, name):
     rng, tally = random.Random(name), Tally()
     points = len(prepared[name].points)

@@ -189,7 +189,7 @@ class Life:
         assert rows_of(sidestep.read(self.spark, self.root).where(condition)) == right
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_random_life(spark, enabled, tmp_path, seed):
     chance = random.Random(seed)
     life = Life(spark, tmp_path / "table", chance)

@@ -164,6 +164,7 @@ def test_jobs_need_no_enabled_session(spark, root):
         check(spark, root, [row for row in ROWS if not (row["id"] < 40 and row["price"] is not None)])
 
 
+@pytest.mark.long
 def test_writers_at_once(spark, enabled, root):
     """Each starts again where it was overtaken, and none is lost."""
     problems = []

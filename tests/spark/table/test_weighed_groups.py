@@ -94,6 +94,7 @@ def test_what_cannot_be_is_refused(spark, source, tmp_path, how, said):
         sidestep.load(spark, source, tmp_path / "out", name="sales", log=MIXED, min_size=50, **how)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gain", [-100.0, 1.0], ids=["groups", "rows"])
 def test_a_load_takes_what_later_queries_would_rather_have(spark, source, tmp_path, monkeypatch, gain):
     monkeypatch.setattr(column_groups, "CLEAR_GAIN", gain)
