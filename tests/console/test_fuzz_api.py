@@ -6,6 +6,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 
 pytestmark = pytest.mark.spark
 
@@ -19,6 +20,7 @@ def test_nothing_fails(served):
     tried = 0
     # One by one: the pytest plugin writes into fields that the tests of newer versions of pytest do not have.
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok)
         operation = result.ok()
         if operation.path == ENDLESS:
             continue
