@@ -33,17 +33,22 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, served):
+def problems() -> list[str]:
+    """What the page complained of, and what it asked for from elsewhere."""
+    return []
+
+
+@pytest.fixture
+def page(browser, served, problems):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.set_default_timeout(SLOW)
-    problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     page.on("request", lambda asked: None if asked.url.startswith(served.url) else problems.append(asked.url))
     yield page
     context.close()
-    assert problems == [], "the page complained, or asked for something from elsewhere"
+    assert problems == []
 
 
 def test_the_whole_story(page, served, spark):
@@ -103,7 +108,7 @@ def test_the_whole_story(page, served, spark):
     expect(page.locator("#proof")).to_have_text(blocks.proof(skipped))
 
 
-def test_joins_and_layouts(page, served):
+def test_joins_and_layouts(page, served, problems):
     page.goto(f"{served.url}/#/skipping")
     page.fill("#sql", JOIN)
     page.click("#explain")
@@ -112,6 +117,8 @@ def test_joins_and_layouts(page, served):
     page.fill("#sql", "DROP TABLE sales")
     page.click("#run")
     expect(page.get_by_role("alert")).to_contain_text("Only queries can be run here")
+    assert all("400" in problem for problem in problems), "of nothing but what was refused"
+    problems.clear()
 
 
 def test_tables_and_themes(page, served):

@@ -37,12 +37,12 @@ def laid_out(spark, tmp_path):
 
 def test_queries_that_stay_move_nothing(spark, laid_out):
     before = sidestep.status(None, laid_out)
-    drift = sidestep.status(spark, laid_out, log=by_x(3), name="t").drift
+    drift = sidestep.status(spark, laid_out, log=by_x(0)[::-1], name="t").drift
     assert drift is not None
     assert drift.now < 0.05
-    assert drift.worthwhile == ()
+    assert drift.worthwhile == (), str(drift)
     assert "hardly serve them better" in str(drift)
-    report = sidestep.optimize(spark, laid_out, log=by_x(3), name="t")
+    report = sidestep.optimize(spark, laid_out, log=by_x(0)[::-1], name="t")
     assert (report.batches, report.version) == (0, before.version)
 
 

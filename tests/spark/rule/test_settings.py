@@ -148,3 +148,21 @@ def test_a_bad_setting_fails_no_query(spark, joined, caplog):
             assert fact_files(spark, joined) == names([0, 2, 4])
         assert state.last_problem == ""
     assert caplog.text.count("spark.sidestep.induced.kappa") == 1
+
+
+def test_explain_and_changes_go_by_the_settings_of_their_own_session(spark, tmp_path):
+    """Making a session makes it the active one, which settings were once read from."""
+    at = pa.array([0, 3_600_000_000 * 20], pa.timestamp("us", tz="UTC"))
+    for number in range(2):
+        write_file(tmp_path / "t" / f"f{number}.parquet", {"at": at.slice(number, 1), "k": [number]})
+    sidestep.index(spark, str(tmp_path / "t"))
+    sidestep.load(spark, str(tmp_path / "t"), str(tmp_path / "laid"), order=["k"], min_size=1)
+    with settings(spark, spark__sql__session__timeZone="UTC", spark__sidestep__stages__induced="false"):
+        other = spark.newSession()
+        other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        frame = spark.read.parquet(str(tmp_path / "t")).where("to_date(at) = DATE'1970-01-01'")
+        with sidestep.enable(spark):
+            explanation = sidestep.explain(frame)
+            assert "induced off" in str(explanation)
+            assert explanation.scans[0].files.kept == 2
+        assert sidestep.delete(spark, str(tmp_path / "laid"), "to_date(at) = DATE'1970-01-01'").rows == 2

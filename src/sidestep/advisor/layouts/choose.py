@@ -179,23 +179,21 @@ def choose_from_study(
     num_features: int | None = None,
     order: Sequence[str] | None = None,
     family: str | None = None,
-    judges: Judges | None = None,
-    past: Weights | None = None,
+    judges: Judges,
+    past: Weights,
     parts: RowNumbers | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ChosenLayout:
     """The layout that suits a study's queries best.
 
-    Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, the last
-    ones of the log if none are given; ``past`` has the weights of those to make layouts from, else all are. ``parts``
-    has the part of the table that each row of the sample is in, if what is read is to be told for each; ``tell`` is
-    told what is being tried.
+    Units or an order that were asked for make it a layout by features. ``judges`` are the queries to judge by, ``past``
+    has the weights of those to make layouts from (:mod:`~sidestep.advisor.layouts.hold_out`). ``parts`` has the part of
+    the table that each row of the sample is in, if what is read is to be told for each; ``tell`` is told what is being
+    tried.
     """
     if family is not None and family not in FAMILIES:
         raise SidestepError(f"There is no family of layouts called {family!r}: there are {', '.join(FAMILIES)}.")
-    if judges is None:
-        past, judges = split_log(study.table)
-    held, past = judges, study.table.weights if past is None else past
+    held = judges
     tell("features")
     picked = _select_features(study, past, num_features)
     making, judging = _parts(study.drawn.sample, study.min_size)
@@ -222,23 +220,6 @@ def choose_from_study(
 
 
 OWN, LAST = "the log's own", "the last two fifths of the log"
-
-
-def split_log(table: TableWorkload) -> tuple[Weights, Judges]:
-    """The weights of the queries to make layouts from, and the later ones to judge them by; of few, all are both."""
-    first = len(table.scans)
-    if table.total * HELD_OUT >= FEWEST_HELD_OUT:
-        passed = np.cumsum([scan.weight for scan in table.scans])
-        first = int(np.searchsorted(passed, table.total * (1 - HELD_OUT)))
-    early, late = table.weights_of(table.scans[:first]), table.weights_of(table.scans[first:])
-    if not early.any() or not late.any():
-        return table.weights, _judges(table, table.weights, OWN)
-    return early, _judges(table, late, LAST)
-
-
-def _judges(table: TableWorkload, weights: Weights, text: str) -> Judges:
-    heaviest = _heaviest(weights, MOST_QUERIES)
-    return Judges([filter_formula(table, int(at)) for at in heaviest], weights[heaviest].astype(np.float64), text)
 
 
 def _heaviest(weights: Weights, most: int) -> npt.NDArray[np.intp]:

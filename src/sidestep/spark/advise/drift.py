@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sidestep.advisor.layouts.choose import ChosenLayout, choose_from_study, split_log
+from sidestep.advisor.layouts.choose import ChosenLayout, choose_from_study
+from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.trials.sample import RowNumbers
 from sidestep.spark.advise.source import Source
 from sidestep.spark.advise.study import draw_study
@@ -45,8 +46,9 @@ def measure_drift(
     unit_of_name = _units(source, index)
     names = sorted(set(unit_of_name.values()) or {UNORGANIZED})
     parts = _parts(study.drawn.files, study.drawn.file, unit_of_name, names)
-    chosen = choose_from_study(study, parts=parts, tell=tell)
-    held = split_log(study.table)[1]
+    past_and_held = hold_out(workload, study.table)
+    held = past_and_held.judges
+    chosen = choose_from_study(study, judges=held, past=past_and_held.past, parts=parts, tell=tell)
     best = next((trial for trial in chosen.trials if trial.family == chosen.layout.family), None)
     today = read_today(source, index, held.formulas)
     often = held.weights @ today.kept / max(1.0, float(held.weights.sum()))

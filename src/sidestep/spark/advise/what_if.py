@@ -77,7 +77,7 @@ def usual_sizes(total: int) -> list[int]:
     """Five sizes of blocks for a table of so many rows, each four times the one before.
 
     >>> usual_sizes(6_000_000)
-    [2000, 8000, 32000, 128000, 512000]
+    [1000, 4000, 16000, 64000, 256000]
     """
     middle = min(LayoutSpec().min_size, max(64, total // 200))
     first = max(10, round(middle / 16, 1 - len(str(middle // 16 or 1))))

@@ -29,7 +29,7 @@ from sidestep.prune import scan_filters
 from sidestep.spark.change.replace import POSITION, file_rows, with_position
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
-from sidestep.spark.jvm.sessions import quiet_session
+from sidestep.spark.jvm.sessions import active_session, quiet_session
 from sidestep.spark.relation import every_grouped_row, every_row, groups_session, in_session, without_block_ids
 from sidestep.spark.table.column_groups import GroupsState
 from sidestep.spark.table.matching import PATH, by_spelling, files_kept, files_of_units, with_path
@@ -137,8 +137,9 @@ def _texts(conditions: tuple[Predicate, ...]) -> Iterator[str]:
 def _conditions(bridge: Bridge, spark: SparkSession, plan: Any) -> tuple[Predicate, ...] | None:
     """What a plan with one table asks of that table's rows; None if it asks for none of them."""
     inspector = bridge.factory()
-    optimized = inspector.execution(spark._jsparkSession, plan).optimizedPlan()
-    places = scan_filters(read_plan(inspector.describe(optimized)))
+    with active_session(spark):
+        optimized = inspector.execution(spark._jsparkSession, plan).optimizedPlan()
+        places = scan_filters(read_plan(inspector.describe(optimized)))
     return places[0].conjuncts if len(places) == 1 else None if not places else ()
 
 

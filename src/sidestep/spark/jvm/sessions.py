@@ -32,24 +32,32 @@ _borrowers: WeakKeyDictionary[SparkContext, tuple[str, int]] = WeakKeyDictionary
 def leaves_session_active(
     job: Callable[Concatenate[SparkSession, P], R],
 ) -> Callable[Concatenate[SparkSession, P], R]:
-    """The job, after which the session is active that was before, here and in the JVM."""
+    """The job in a session that is active meanwhile; afterwards the one is that was before, here and in the JVM."""
 
     @wraps(job)
     def run(spark: SparkSession, /, *args: P.args, **options: P.kwargs) -> R:
-        context: Any = spark.sparkContext
-        sessions = context._jvm.org.apache.spark.sql.classic.SparkSession
-        here, there = SparkSession._activeSession, sessions.getActiveSession()
-        try:
+        with active_session(spark):
             return job(spark, *args, **options)
-        finally:
-            SparkSession._activeSession = here
-            if context._jsc is not None:
-                if there.isDefined():
-                    sessions.setActiveSession(there.get())
-                else:
-                    sessions.clearActiveSession()
 
     return run
+
+
+@contextmanager
+def active_session(spark: SparkSession) -> Iterator[None]:
+    """Have the session active in this thread of the JVM: plans know settings from the active one alone."""
+    context: Any = spark.sparkContext
+    sessions = context._jvm.org.apache.spark.sql.classic.SparkSession
+    here, there = SparkSession._activeSession, sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = here
+        if context._jsc is not None:
+            if there.isDefined():
+                sessions.setActiveSession(there.get())
+            else:
+                sessions.clearActiveSession()
 
 
 @contextmanager

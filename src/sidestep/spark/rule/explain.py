@@ -23,6 +23,7 @@ from sidestep.prune.explain.scan_blocks import INDUCED, SELECTOR, SkipReason, jo
 from sidestep.prune.plan.algebra import Other, walk
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
+from sidestep.spark.jvm.sessions import active_session
 from sidestep.spark.jvm.wire import unpack_scan_coverage
 from sidestep.spark.rule.block_proofs import SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
@@ -47,6 +48,11 @@ def explain(query: DataFrame | str, spark: SparkSession | None = None) -> Explan
         spark = session_at_hand()
         if spark is None:
             raise SidestepError("There is no active Spark session to explain this SQL in: pass one as spark=….")
+    with active_session(spark):
+        return _explain(query, spark)
+
+
+def _explain(query: DataFrame | str, spark: SparkSession) -> Explanation:
     inspector = Bridge(spark).factory()
     session = spark._jsparkSession
     plan = inspector.parsed(session, query) if isinstance(query, str) else query._jdf.queryExecution().analyzed()

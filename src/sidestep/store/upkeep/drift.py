@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 LEAST_GAIN = 0.1
-"""What would be read less by at least this share is worth a rewrite."""
+"""What would be read less by at least this share is worth a rewrite, if that pays soon."""
+REWRITE = 3.0
+"""What a rewrite takes, in reads of the same rows: they are read, sorted and written."""
+SOON = 100
+"""Within so many queries, or as many as it was judged by, a rewrite is to pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +23,14 @@ class UnitDrift:
     now: float
     anew: float
 
-    @property
-    def worthwhile(self) -> bool:
-        return self.now - self.anew >= LEAST_GAIN * self.now > 0
+    def worthwhile(self, queries: int) -> bool:
+        """Whether a rewrite pays within so many queries.
+
+        >>> UnitDrift("a", 0.25, 0.01, 0.005).worthwhile(100), UnitDrift("a", 0.25, 0.2, 0.1).worthwhile(100)
+        (False, True)
+        """
+        gain = self.now - self.anew
+        return gain >= LEAST_GAIN * self.now > 0 and gain * queries >= REWRITE * self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,8 @@ class Drift:
         """The units that are worth a rewrite: of those the ones that save most, until nine tenths are saved."""
         if self.now - self.anew < LEAST_GAIN * self.now:
             return ()
-        gaining = sorted((one for one in self.units if one.worthwhile), key=lambda one: one.anew - one.now)
+        soon = max(SOON, self.queries)
+        gaining = sorted((one for one in self.units if one.worthwhile(soon)), key=lambda one: one.anew - one.now)
         total = sum(one.now - one.anew for one in gaining)
         chosen, saved = [], 0.0
         for one in gaining:
