@@ -58,18 +58,19 @@ def closed_sets(transactions: Sequence[Transaction], min_support: int, most: int
         here = holds[np.ix_(rows, frequent)]
         extensions = np.flatnonzero((frequent > core) & ~closed[frequent])
         pairs = (here[:, extensions] * weights[rows, None]).T @ here.astype(number)
-        for at, among in enumerate(extensions):
-            item = int(frequent[among])
+        joins = pairs >= support[frequent[extensions], None]
+        # An item before the extension that joins only now was tried before: that set has been met there.
+        met = (joins & ~closed[frequent] & (frequent < frequent[extensions, None])).any(axis=1)
+        for at in map(int, np.flatnonzero(~met)):
+            item = int(frequent[extensions[at]])
             extended = np.zeros(len(items), np.bool_)
-            extended[frequent[pairs[at] >= support[item]]] = True
-            # An item before this one that joins only now was tried before: this set has been met there.
-            if np.array_equal(extended[:item], closed[:item]):
-                sets.append((_item_names(extended, items), round(support[item])))
-                if len(sets) > most:
-                    raise TooManySets(f"There are more than {most:,} closed sets.")
-                pending.append((rows[here[:, among]], extended, item))
+            extended[frequent[joins[at]]] = True
+            sets.append((_item_names(extended, items), round(support[item])))
+            if len(sets) > most:
+                raise TooManySets(f"There are more than {most:,} closed sets.")
+            pending.append((rows[here[:, extensions[at]]], extended, item))
     return sets
 
 
 def _item_names(closed: npt.NDArray[np.bool_], items: Sequence[int]) -> frozenset[int]:
-    return frozenset(items[at] for at in map(int, np.flatnonzero(closed)))
+    return frozenset(items[at] for at in np.flatnonzero(closed).tolist())
