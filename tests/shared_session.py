@@ -51,11 +51,12 @@ class SharedSession:
         self.interrupted = ""
         log = home / "log4j2.properties"
         log.write_text(_QUIET_LOG)
+        files = f"-Dlog4j2.configurationFile={log.as_uri()} -Dderby.system.home={home}"
         options = {
             "spark.driver.memory": os.environ.get("TEST_MEMORY", "2g"),
             "spark.driver.host": "localhost",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()} -Dderby.system.home={home} {_SHORT_LIVED}",
+            "spark.driver.extraJavaOptions": f"{_SHORT_LIVED} {files}",
             "spark.local.dir": str(home / "local"),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
