@@ -108,6 +108,10 @@ class ChosenGroup:
     layout: LayoutChoice
     arranged: ArrangedGroup
     """The same as it was tried on the sample."""
+    rows: FeatureSet | None = None
+    """The rows that satisfy at least one of these; None: all rows."""
+    rest_of: int | None = None
+    """Instead, those that satisfy none: the ones that the group at this position lacks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +125,23 @@ class ChosenGroups:
     """What they would read of one group that has all columns."""
     filtered: tuple[str, ...]
     """Columns that queries filter: blocks of every group are to know what their rows hold in them."""
+    note: str = ""
+    """What else is to be said of the choice."""
+
+    @property
+    def replicated(self) -> bool:
+        """Whether some cells are stored more than once."""
+        return any(group.rows is not None for group in self.groups)
 
     @cached_property
     def summary(self) -> str:
-        """What was chosen and why, in a sentence."""
+        """What was chosen and why, in a sentence or two."""
+        if self.replicated:
+            return self.note
+        return f"{self.note} {self._division}" if self.note else self._division
+
+    @property
+    def _division(self) -> str:
         if len(self.groups) == 1:
             return (
                 "All columns are in one group, as no division of them that was tried would let the queries read less: "
@@ -161,7 +178,7 @@ def choose_groups(
     for group in scheme.groups:
         names = tuple(study.workload.columns[at] for at in sorted(group))
         tell(f"the arrangement of {', '.join(names[:3])}" + (", …" if len(names) > 3 else ""))
-        groups.append(_arrange(study, trials, group, names))
+        groups.append(arrange_group(study, trials.arrange(group), names, trials.few_valued))
     return ChosenGroups(
         tuple(groups),
         scheme.cost,
@@ -202,8 +219,10 @@ def given_groups(given: Sequence[Sequence[str]], columns: Sequence[str]) -> list
     return [*groups, rest] if rest else groups
 
 
-def _arrange(study: ColumnStudy, trials: ColumnTrials, group: Group, names: tuple[str, ...]) -> ChosenGroup:
-    arranged = trials.arrange(group)
+def arrange_group(
+    study: ColumnStudy, arranged: ArrangedGroup, names: tuple[str, ...], few_valued: tuple[str, ...]
+) -> ChosenGroup:
+    """Columns of these names, whose rows are to be arranged as they were on the sample."""
     local = [study.features[int(at)] for at in arranged.local.numbers]
     tree = arranged.arrangement.tree
     layout = LayoutChoice(
@@ -216,7 +235,7 @@ def _arrange(study: ColumnStudy, trials: ColumnTrials, group: Group, names: tupl
         None if tree is None else tree.tree,
         family=arranged.arrangement.family,
         detail=arranged.arrangement.detail,
-        few_valued=trials.few_valued,
+        few_valued=few_valued,
     )
     return ChosenGroup(names, layout, arranged)
 

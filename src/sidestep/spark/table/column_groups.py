@@ -7,6 +7,9 @@ end, rows are counted for every group and unit, and if anything differs nothing 
 
 Blocks of every group know what their rows hold in all columns that queries filter, whether the group has them or not.
 Rows that come later are laid out like the others, in units of their own.
+
+A group may have some of the rows alone (partial replication): those for which at least one of some features is TRUE, or
+those for which none is. Which these are is decided as bits of feature vectors are, by Spark, for each row that comes.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.layouts.column_groups import ChosenGroups
 from sidestep.errors import Conflict, SidestepError, UnsupportedTable
 from sidestep.layout.placement import GREATEST_ID
+from sidestep.predicate.columns import columns_of
 from sidestep.spark.advise.source import Source, data_columns
-from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
+from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features, with_words
 from sidestep.spark.organize.organize import Organized, organize
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.organize.write import arrow_schema
@@ -63,10 +67,11 @@ from sidestep.store.sidecars.column_groups import (
     STAGED,
     UNIT,
     ColumnGroups,
+    GroupRows,
     inner_table,
 )
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
-from sidestep.store.sidecars.layout import LayoutSpec, save_features
+from sidestep.store.sidecars.layout import LayoutSpec, load_features, save_features
 from sidestep.store.snapshots.delta import read_delta
 from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.compact import compact
@@ -86,6 +91,29 @@ Nothing in these folders is to be moved or deleted, this file included.
 
 
 @dataclass(frozen=True)
+class PartRows:
+    """Which rows a group has, where these are not all."""
+
+    checked: CheckedFeatures
+    """Those that satisfy at least one of these."""
+    rest_of: int | None = None
+    """Instead, those that satisfy none: the ones that the group of this number lacks."""
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """Those of some rows that are the group's."""
+        words = self.checked.words
+        some = f.lit(False)
+        for name in words:
+            some = some | (f.col(name) != 0)
+        return with_words(rows, self.checked).where(some if self.rest_of is None else ~some).drop(*words)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that decide."""
+        return frozenset(c.name for one in self.checked.features.features for c in columns_of(one.predicate))
+
+
+@dataclass(frozen=True)
 class GroupPlan:
     """What is to become of one group of columns."""
 
@@ -94,6 +122,8 @@ class GroupPlan:
     spec: LayoutSpec
     detail: str
     """How its rows are arranged, in words."""
+    rows: PartRows | None = None
+    """None: all rows."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +156,35 @@ def check_free(target: Location) -> None:
         raise SidestepError(f"There is something at {target.uri} already: give a folder that is empty or not there.")
 
 
-def plan_groups(spark: SparkSession, schema: StructType, chosen: ChosenGroups, spec: LayoutSpec) -> list[GroupPlan]:
-    """How each group is to be written, with the features that can be used here."""
-    plans = []
+def plan_groups(
+    spark: SparkSession, schema: StructType, chosen: ChosenGroups, spec: LayoutSpec, first: int = 0
+) -> list[GroupPlan]:
+    """How each group is to be written, with the features that can be used here; they get numbers from ``first`` on."""
+    plans: list[GroupPlan] = []
     for group in chosen.groups:
         checked = check_features(spark, group.layout.features, schema)
         made = spec_of(ChosenLayout(replace(group.layout, by=UNIT), (), 0, ""), checked, spec)
-        plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}"))
+        rows = None
+        if group.rows is not None:
+            # Partners have the same features in common: those that one of them has, the other has not.
+            other = None if group.rest_of is None else plans[group.rest_of].rows
+            features = check_features(spark, group.rows, schema) if other is None else other.checked
+            rows = PartRows(features, None if group.rest_of is None else first + group.rest_of)
+        plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}", rows))
     return plans
+
+
+def column_groups(
+    schema: str, plans: Sequence[GroupPlan], buckets: int, before: ColumnGroups | None = None
+) -> ColumnGroups:
+    """What is noted of groups that are about to be written, after those that there were before."""
+    first = 0 if before is None else len(before.groups)
+    rows = {} if before is None else dict(before.rows)
+    for number, plan in enumerate(plans, first):
+        if plan.rows is not None:
+            rows[number] = GroupRows(plan.rows.checked.features.id, plan.rows.rest_of)
+    groups = tuple(plan.columns for plan in plans)
+    return ColumnGroups(schema, groups if before is None else (*before.groups, *groups), buckets, first, rows)
 
 
 @dataclass(frozen=True)
@@ -171,6 +222,16 @@ class GroupsTarget:
         """The files of one group."""
         return tuple(file for file in self.snapshot.files if dict(file.partition).get(GROUP) == str(group))
 
+    @property
+    def complete(self) -> tuple[int, ...]:
+        """The groups whose columns every row has, with the help of a partner or without."""
+        return self.groups.complete(tuple(self.plans))
+
+    @property
+    def files_of_all_rows(self) -> tuple[DataFile, ...]:
+        """Files that have a part of each row, once: those of a group of all rows, or of two partners."""
+        return self.table.files_of(self.complete[0])
+
 
 @dataclass(frozen=True)
 class GroupsState(TableState):
@@ -197,7 +258,7 @@ def new_groups(
     inner = inner_table(target)
     snapshot = Snapshot(inner, "delta", None, (), (GROUP,), inner_schema(source.schema))
     buckets = min(MOST_BUCKETS, max(_units(files, unit_rows), spark.sparkContext.defaultParallelism))
-    groups = ColumnGroups(source.schema.json(), tuple(plan.columns for plan in plans), buckets)
+    groups = column_groups(source.schema.json(), plans, buckets)
     return GroupsTarget(
         target,
         snapshot,
@@ -229,8 +290,9 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
         spec = stored.layouts[number]
         features = stored_features(index.folder, spec.features)
         checked = no_features(root.name) if features is None else check_features(spark, features, schema)
-        plans[number] = GroupPlan(groups.groups[number], checked, spec, "")
-    ids = ids_of(inner, table.snapshot.files)
+        rows = _stored_rows(spark, table, index, number, schema)
+        plans[number] = GroupPlan(groups.groups[number], checked, spec, "", rows)
+    ids = ids_of(table)
     return GroupsTarget(
         root,
         table.snapshot,
@@ -245,6 +307,24 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
         ids.units,
         ids.greatest + 1,
     )
+
+
+def _stored_rows(
+    spark: SparkSession, table: GroupedTable, index: TableIndex, number: int, schema: StructType
+) -> PartRows | None:
+    """Which rows a group has; an error if that cannot be told of new rows in this session."""
+    some = table.groups.rows.get(number)
+    if some is None:
+        return None
+    features = load_features(index.folder, some.features)
+    checked = None if features is None else check_features(spark, features, schema, warn=False)
+    if checked is None or checked.left_out:
+        why = "its features are gone" if checked is None else checked.left_out[0].reason
+        raise SidestepError(
+            f"Column group {number} of {table.root.uri} has copies of some rows, and which of other rows it is to have "
+            f"cannot be told in this session ({why}): use the settings and functions that the table was loaded with."
+        )
+    return PartRows(checked, some.rest_of)
 
 
 def open_any(spark: SparkSession, root: Location, index_dir: str | os.PathLike[str] | None = None) -> TableState:
@@ -282,6 +362,10 @@ class GroupWrite:
     state: TableState
     removed: tuple[DataFile, ...]
     written: tuple[WrittenFile, ...]
+    deleted: int = 0
+    """How many of the rows of the files that are removed go."""
+    inserted: int = 0
+    """How many rows of those that are written are new."""
 
 
 def write_groups(
@@ -305,8 +389,9 @@ def write_groups(
         for at, (number, state) in enumerate(states.items()):
             watch.tell(f"group {at + 1} of {len(states)}")
             plan = target.plans[number]
+            mine = rows if plan.rows is None else plan.rows.of(rows)
             organized = organize(
-                rows.withColumn(GROUP, f.lit(number)),
+                mine.withColumn(GROUP, f.lit(number)),
                 plan.checked,
                 plan.spec,
                 state.target,
@@ -375,9 +460,9 @@ def create_groups(
         for number, loaded in made.items()
     }
     with dropped_on_error(writes):
-        for write in writes.values():
-            check_rows(write.state, source, write.written)
-        check_units(target, writes)
+        for number, write in writes.items():
+            check_rows(write.state, source if target.plans[number].rows is None else None, write.written)
+        check_units(target, writes, files.total)
         check_same(source)
     version = commit_groups(
         target, writes, operation=operation, data_change=True, rates=rates, sidecars=created, watch=watch
@@ -490,11 +575,17 @@ def rows_by_unit(written: Sequence[WrittenFile]) -> Counter[int]:
     return rows
 
 
-def check_units(target: GroupsTarget, writes: Mapping[int, GroupWrite]) -> None:
-    """Raise an error unless what was written has the same number of rows of each unit in every group."""
-    units = [rows_by_unit(write.written) for write in writes.values()]
-    if any(rows != units[0] for rows in units):
+def check_units(target: GroupsTarget, writes: Mapping[int, GroupWrite], total: int | None = None) -> Counter[int]:
+    """How many rows of each unit were written, to every group of all rows the same number of each; ``total`` in all.
+
+    Partners have them together, and groups of some rows no more than that. Else it is an error.
+    """
+    rows = {number: rows_by_unit(write.written) for number, write in writes.items()}
+    complete = [sum((rows[part] for part in target.groups.parts(number)), Counter()) for number in target.complete]
+    fit = all(units == complete[0] for units in complete) and all(units <= complete[0] for units in rows.values())
+    if not fit or total not in (None, sum(complete[0].values())):
         raise Conflict(f"The column groups of {target.root.uri} would have different rows: they changed. Try again.")
+    return complete[0]
 
 
 def check_same(source: Snapshot) -> None:
@@ -520,6 +611,8 @@ def _save_sidecars(table: GroupsTarget) -> None:
     for plan in table.plans.values():
         if len(plan.checked.features):
             save_features(folder, plan.checked.features)
+        if plan.rows is not None:
+            save_features(folder, plan.rows.checked.features)
     GROUP_LAYOUTS.save(folder, GroupLayouts(table.layouts, table.filtered))
     COLUMN_GROUPS.save(folder, table.groups)
     inner = table.snapshot.root

@@ -34,19 +34,19 @@ from sidestep.spark.table.column_groups import (
     GroupWrite,
     LoadedGroup,
     check_units,
+    column_groups,
     commit_groups,
     dropped_on_error,
     group_state,
     open_groups,
     plan_groups,
-    rows_by_unit,
     write_groups,
 )
 from sidestep.spark.table.state import check_rows
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries
 from sidestep.store.parquet.buckets import balanced_units
-from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.upkeep.drift import Drift
 from sidestep.store.upkeep.group_ids import units_of
@@ -70,7 +70,7 @@ class Units:
     @cached_property
     def rows(self) -> Counter[int]:
         """How many rows each unit has."""
-        return self.rows_in(self.target.files_of(next(iter(self.target.plans))))
+        return self.rows_in(self.target.files_of_all_rows)
 
     def rows_in(self, files: Iterable[DataFile]) -> Counter[int]:
         """How many rows of each unit some files have."""
@@ -171,7 +171,7 @@ def _merge_batch(
     with dropped_on_error(writes):
         for write in writes.values():
             check_rows(write.state, write.state.only(write.removed), write.written)
-            _check_units(target, write, expected)
+        _check_units(target, writes, expected)
     version = commit_groups(target, writes, operation="OPTIMIZE", data_change=False, watch=watch)
     organized = [loaded.organized for loaded in made.values()]
     return Merged(
@@ -200,8 +200,8 @@ def _first_batch(packed: Sequence[tuple[int, ...]], units: Units, batch_bytes: i
     return chosen
 
 
-def _check_units(target: GroupsTarget, write: GroupWrite, expected: Counter[int]) -> None:
-    if rows_by_unit(write.written) != expected:
+def _check_units(target: GroupsTarget, writes: Mapping[int, GroupWrite], expected: Counter[int]) -> None:
+    if check_units(target, writes) != expected:
         raise SidestepError(
             f"Rows of {target.root.uri} got lost, or came, while they were laid out anew. Nothing was committed, and "
             "the new files are gone."
@@ -262,12 +262,11 @@ def _regroup(
         number: GroupWrite(group_state(session, target, number), (), loaded.organized.files)
         for number, loaded in made.items()
     }
-    one = old.files_of(next(iter(old.plans)))
     with dropped_on_error(writes):
-        for write in writes.values():
-            check_rows(write.state, write.state.only(one), write.written)
-            _check_units(old, write, units.rows)
-        check_units(target, writes)
+        for number, write in writes.items():
+            all_rows = write.state.only(old.files_of_all_rows) if target.plans[number].rows is None else None
+            check_rows(write.state, all_rows, write.written)
+        _check_units(target, writes, units.rows)
     version = commit_groups(
         target,
         writes,
@@ -284,11 +283,9 @@ def new_division(spark: SparkSession, old: GroupsTarget, chosen: ChosenGroups) -
     """The table with its columns in other groups, whose numbers come after all that there have been."""
     before = next(iter(old.plans.values())).spec
     spec = LayoutSpec(min_size=before.min_size, file_bytes=before.file_bytes, unit_rows=before.unit_rows)
-    plans = plan_groups(spark, old.schema, chosen, spec)
     first = len(old.groups.groups)
-    groups = ColumnGroups(
-        old.groups.schema, (*old.groups.groups, *(plan.columns for plan in plans)), old.groups.buckets, first
-    )
+    plans = plan_groups(spark, old.schema, chosen, spec, first)
+    groups = column_groups(old.groups.schema, plans, old.groups.buckets, old.groups)
     kept = {name: old.making.recipes.get(name, Recipe()) for name in data_columns(old.schema, ())}
     recipes = with_value_sets(kept, chosen.groups[0].layout.few_valued, ())
     return replace(

@@ -245,9 +245,7 @@ def _load_whole_rows(
     rows = every_grouped_row(session, table).drop(UNIT, ROW_ID)
     watch = Watch(spark.sparkContext, options["progress"])
     with staged(session, root, rows, watch) as (_, snapshot):
-        first = [
-            file for file, of in zip(table.snapshot.files, table.group_of_file, strict=True) if of == table.live[0]
-        ]
+        first = table.files_of(table.complete[0])
         counts = [
             count_rows([place.child(file.path) for file in files])
             for place, files in ((table.snapshot.root, first), (snapshot.root, snapshot.files))

@@ -25,7 +25,7 @@ class GroupedTable:
     snapshot: Snapshot
     """The files of the inner table."""
     live: tuple[int, ...]
-    """The groups that this version has its columns in, by their numbers."""
+    """The groups that this version has its columns in, by their numbers. Some may have copies of some rows alone."""
 
     def __post_init__(self) -> None:
         names = {field["name"].lower() for field in json.loads(self.groups.schema)["fields"]}
@@ -46,22 +46,37 @@ class GroupedTable:
                 )
         return numbers
 
+    @cached_property
+    def complete(self) -> tuple[int, ...]:
+        """The groups whose columns can be read in every row, with the help of a partner or without."""
+        return self.groups.complete(self.live)
+
+    def files_of(self, number: int) -> tuple[DataFile, ...]:
+        """The files that have the columns of a group in all the rows that it stands for: its own, and its partner's."""
+        parts = self.groups.parts(number)
+        return tuple(file for file, of in zip(self.snapshot.files, self.group_of_file, strict=True) if of in parts)
+
     def only(self, files: Sequence[DataFile]) -> GroupedTable:
         """The table with these of its files alone: rows that lack a part in some group are not in it."""
         return replace(self, snapshot=replace(self.snapshot, files=tuple(files), whole=False))
 
 
 def live_groups(groups: ColumnGroups, numbers: Collection[int]) -> tuple[int, ...]:
-    """The groups that a version has its columns in: those that have files, of the division that one of these is of.
+    """The groups that a version has its columns in: those of the division that these, which have files, are of.
 
-    Without files, because the table is empty, it is the newest division.
+    A group of the newest division may have no rows, and so no files. Of older ones it is not known how many groups they
+    had: there it is the groups with files, and their partners. Without any files, it is the newest division.
 
     >>> schema = '{"fields": [{"name": "a"}, {"name": "b"}]}'
     >>> twice = ColumnGroups(schema, (("a",), ("b",), ("b", "a"), ("a",)), 4, first=2)
     >>> live_groups(twice, {0, 1}), live_groups(twice, {2, 3}), live_groups(twice, {})
     ((0, 1), (2, 3), (2, 3))
     """
-    return tuple(sorted(set(numbers))) or groups.newest
+    if not numbers or any(number >= groups.first for number in numbers):
+        return groups.newest
+    partners = {at for at, some in groups.rows.items() if some.rest_of in numbers}
+    helped = {some.rest_of for at, some in groups.rows.items() if at in numbers and some.rest_of is not None}
+    return tuple(sorted({*numbers, *partners, *helped}))
 
 
 def _number(text: str | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidestep.errors import DamagedFile
+from sidestep.store.index.grouped_table import GroupedTable
 from sidestep.store.location import Location, open_file
 from sidestep.store.parquet.row_counts import THREADS
-from sidestep.store.sidecars.column_groups import GROUP, ROW_ID, UNIT
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
 from sidestep.store.snapshot import DataFile
 
 
@@ -25,12 +26,10 @@ class UsedIds:
     """The greatest row id; -1 if there is no row."""
 
 
-def ids_of(root: Location, files: Iterable[DataFile]) -> UsedIds:
-    """The units and ids of all rows: every group has the same ones, so the files of one are looked at."""
-    by_group: dict[str | None, list[DataFile]] = {}
-    for file in files:
-        by_group.setdefault(dict(file.partition).get(GROUP), []).append(file)
-    fewest = min(by_group.values(), key=len, default=[])
+def ids_of(table: GroupedTable) -> UsedIds:
+    """The units and ids of all rows: every group that has all of them has the same ones, so one is looked at."""
+    root = table.snapshot.root
+    fewest = min((table.files_of(number) for number in table.complete), key=len, default=())
     with ThreadPoolExecutor(THREADS) as threads:
         seen = list(threads.map(lambda file: _greatest(root.child(file.path)), fewest))
     return UsedIds(tuple(sorted({unit for unit, _, _ in seen})), max((id for _, id, _ in seen), default=-1))

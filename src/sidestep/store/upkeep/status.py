@@ -201,11 +201,12 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
             )
         )
     own = (UNIT, ROW_ID)
+    rows = {group.number: group.rows for group in groups}
     return replace(
         found,
         root=table.root.uri,
         format="column groups",
-        indexed_rows=max((group.rows for group in groups), default=0),
+        indexed_rows=max((sum(rows[at] for at in table.groups.parts(number)) for number in table.complete), default=0),
         columns={name: type for name, type in found.columns.items() if name not in own},
         column_files={name: files for name, files in found.column_files.items() if name not in own},
         partition_columns=(),

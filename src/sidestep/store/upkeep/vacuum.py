@@ -29,7 +29,7 @@ from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import FileStatus, Location, delete, list_files, list_names, locate, open_file
-from sidestep.store.sidecars.column_groups import MARKER, STAGED
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, MARKER, STAGED
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
 from sidestep.store.sidecars.layout import FEATURES, LAYOUTS
 from sidestep.store.sidecars.range_tables import RANGE_TABLES, names_range_table
@@ -204,6 +204,8 @@ def _index_leftovers(index: TableIndex, remaining: set[str], cutoff: int) -> lis
     used = {str(layout.get("features")) for name, layout in readable.items() if name not in stale}
     for written in GROUP_LAYOUTS.objects(folder).values():
         used |= {str(layout.get("features")) for layout in written.get("layouts", ())}
+    for written in COLUMN_GROUPS.objects(folder).values():
+        used |= {str(some.get("features")) for some in written.get("rows", ())}
     named = _named(index, remaining, lambda name: name == "features")
     if named is not None:
         leftovers += FEATURES.unused(folder, named | used, cutoff)

@@ -100,10 +100,10 @@ public final class Inspector {
    * byJob: only a session with ReconstructionRule puts it together.
    */
   public LogicalPlan groups(org.apache.spark.sql.classic.SparkSession session, String identity, String root, String inner,
-      String schemaJson, List columns, int buckets, String block, String paths, String numbers, String groups,
+      String schemaJson, List columns, String rowsOf, int buckets, String block, String paths, String numbers, String groups,
       boolean byJob) {
     GroupedFiles files = new GroupedFiles(identity, new Path(root), new Path(inner), new Wire.Files(paths, numbers),
-        Wire.ints(groups), columns, buckets, block, byJob);
+        Wire.ints(groups), columns, Wire.ints(rowsOf), buckets, block, byJob);
     return files.relation(session, (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson));
   }
 

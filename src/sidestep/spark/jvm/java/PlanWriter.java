@@ -520,6 +520,14 @@ final class PlanWriter {
     java.util.BitSet cover = files.cover(names);
     for (int g = cover.nextSetBit(0); g >= 0; g = cover.nextSetBit(g + 1)) out.number(g);
     out.close(']');
+    int[] partial = files.byJob ? null : files.partial();
+    if (partial == null) return;
+    // Some cells are there more than once: which of them are read is for Python to choose.
+    out.key("copies").open('[');
+    for (int i = 0; i < partial.length; i++) out.number(partial[i]);
+    out.close(']').key("needs").open('[');
+    for (int i = 0; i < names.size(); i++) out.text((String) names.get(i));
+    out.close(']');
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {

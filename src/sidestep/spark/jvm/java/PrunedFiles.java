@@ -29,11 +29,13 @@ public final class PrunedFiles implements FileIndex {
   final String part;
   /** Whether files that are read must be read whole: the query tells splits apart, or someone wishes so. */
   private final boolean wholeFiles;
+  /** Of a table in column groups, those that it is read from: see Wire.Answer. */
+  final int[] path;
   private long size = -1;
   private Boolean byBlock = null;
 
   PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter, String part,
-      boolean wholeFiles) {
+      boolean wholeFiles, int[] path) {
     this.base = base;
     this.skips = skips;
     this.witnesses = witnesses;
@@ -41,6 +43,7 @@ public final class PrunedFiles implements FileIndex {
     this.byFooter = byFooter;
     this.part = part;
     this.wholeFiles = wholeFiles;
+    this.path = path;
   }
 
   /** Whether what joined tables induced still holds: none of their files has changed since. */
@@ -67,7 +70,7 @@ public final class PrunedFiles implements FileIndex {
 
   /** The same of one column group of the table; numbered: with the column that numbers files, if there is one. */
   PrunedFiles of(SnapshotFiles group, boolean numbered) {
-    return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true);
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true, null);
   }
 
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */
@@ -309,7 +312,7 @@ public final class PrunedFiles implements FileIndex {
     if (!(other instanceof PrunedFiles)) return false;
     PrunedFiles that = (PrunedFiles) other;
     return base.equals(that.base) && skips.equals(that.skips) && java.util.Objects.equals(bound, that.bound)
-        && byFooter == that.byFooter && wholeFiles == that.wholeFiles
+        && byFooter == that.byFooter && wholeFiles == that.wholeFiles && java.util.Arrays.equals(path, that.path)
         && java.util.Objects.equals(part, that.part) && (!restsOnOthers() || witnesses.equals(that.witnesses));
   }
 

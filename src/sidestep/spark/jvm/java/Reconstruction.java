@@ -117,9 +117,10 @@ final class Reconstruction extends PlanRewriter {
     GroupedFiles files = GroupedFiles.of(leaf);
     ArrayList names = new ArrayList();
     for (int i = 0; i < needed.size(); i++) names.add(((Attribute) needed.get(i)).name());
-    java.util.BitSet chosen = files.cover(names);
+    FileIndex location = ((HadoopFsRelation) leaf.relation()).location();
+    int[] chosen = files.through(location instanceof PrunedFiles ? ((PrunedFiles) location).path : null, names);
     ArrayList sides = new ArrayList();
-    for (int g = chosen.nextSetBit(0); g >= 0; g = chosen.nextSetBit(g + 1)) sides.add(new Side(g));
+    for (int i = 0; i < chosen.length; i++) sides.add(new Side(chosen[i]));
     for (int i = 0; i < needed.size(); i++) {
       int s = 0;
       while (!files.holds(((Side) sides.get(s)).group, (String) names.get(i))) s++;

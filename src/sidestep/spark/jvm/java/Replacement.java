@@ -97,8 +97,9 @@ final class Replacement extends PlanRewriter {
     List skips = rule.skips(answer);
     List chosen = (List) choosing.get(key);
     if (chosen == null) choosing.put(key, chosen = atAllCopies(key, selectors(answer, skips, relation)));
-    if (skips.isEmpty() && chosen.isEmpty()) return leaf;
-    if (skips.isEmpty()) {
+    int[] path = GroupedFiles.of(leaf) == null ? null : answer.path;
+    if (skips.isEmpty() && chosen.isEmpty() && path == null) return leaf;
+    if (skips.isEmpty() && !chosen.isEmpty()) {
       FileKeys known = rule.keysOf(((Choosing) chosen.get(0)).selector.keys);
       if (known == null) return leaf;
       skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null, null, null));
@@ -108,7 +109,8 @@ final class Replacement extends PlanRewriter {
         answer.boundColumn == null ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
     String boundText = bound == null ? null : answer.boundColumn + " in " + answer.boundRanges;
     String part = chosen.isEmpty() ? null : freeName(leaf, relation);
-    PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles);
+    PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles,
+        path);
     Expression reading = files.byBlock() || part != null && files.base instanceof SnapshotFiles
         ? BlockFilter.reading(leaf) : null;
     // Where blocks are told by their ids, nothing is left for a bound to do.

@@ -62,12 +62,16 @@ public final class SnapshotFiles implements FileIndex {
     return new SnapshotFiles(identity, root, -1, partitionSchema, directories, size);
   }
 
-  /** Files of a table in column groups: those of one group, or all of them if it is -1. groups: of each file. */
-  static SnapshotFiles ofGroup(String identity, Path root, Path inner, Wire.Files files, int[] groups, int group) {
+  /**
+   * Files of a table in column groups: those of one group, or all of them if it is -1. groups: of each file; partner: a
+   * group whose files are read with those of this one, or less than 0.
+   */
+  static SnapshotFiles ofGroup(
+      String identity, Path root, Path inner, Wire.Files files, int[] groups, int group, int partner) {
     ArrayList chosen = new ArrayList();
     long size = 0;
     for (int f = 0; f < files.paths.length; f++) {
-      if (group >= 0 && groups[f] != group) continue;
+      if (group >= 0 && groups[f] != group && (partner < 0 || groups[f] != partner)) continue;
       size += files.sizes[f];
       chosen.add(new FileStatus(files.sizes[f], false, 0, 0, files.times[f], path(inner, files.paths[f])));
     }

@@ -151,6 +151,8 @@ final class Wire {
     String boundRanges = null;
     /** Of type Selector: what chooses more of its files when the query runs. */
     final List selectors = new ArrayList();
+    /** The column groups that it is read from, those first that are asked first for a column; null: as they come. */
+    int[] path = null;
   }
 
   /** What chooses files of a scan when the query runs. */
@@ -243,9 +245,14 @@ final class Wire {
       }
       boolean bound = parts[0].equals("bound");
       boolean select = parts[0].equals("select");
-      String ids = parts[bound || select ? 1 : 0];
+      boolean path = parts[0].equals("path");
+      String ids = parts[bound || select || path ? 1 : 0];
       Answer answer = (Answer) answers.byScan.get(ids);
       if (answer == null) answers.byScan.put(ids, answer = new Answer());
+      if (path) {
+        answer.path = Selector.numbers(parts[2]);
+        continue;
+      }
       if (bound) {
         answer.boundColumn = parts[2];
         answer.boundRanges = parts[3];
