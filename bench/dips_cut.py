@@ -71,6 +71,9 @@ class CoveredWhole:
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
         return self.views[scan.key].catalogs
 
+    def accesses(self, scan: Scan, columns: Mapping[str, DataType]) -> None:
+        return None
+
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> None:
         """The paper knows of blocks alone."""
 

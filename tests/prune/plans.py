@@ -241,6 +241,9 @@ class GivenTables:
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
         return self.views[scan.key].catalogs
 
+    def accesses(self, scan: Scan, columns: Mapping[str, DataType]) -> None:
+        return None
+
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
         return frozenset(scan.key for scan in scans if self.views[scan.key].complete)
 

@@ -90,7 +90,7 @@ def test_a_new_stage_is_a_function_and_a_line():
     stages = (*STAGES, PruneStage("toy", skip_all))
     analyzed, decision = decide(JOINED, GivenTables(VIEWS), PATIENT, stages)
     assert not any(mask.any() for masks in by_scan(analyzed, decision.kept).values() for mask in masks)
-    assert [(stage.name, stage.stopped) for stage in decision.stages][3:] == [("reuse", False), ("toy", True)]
+    assert [(stage.name, stage.stopped) for stage in decision.stages][4:] == [("reuse", False), ("toy", True)]
     _, without = decide(JOINED, GivenTables(VIEWS), PATIENT.without("toy"), stages)
     assert without.stages[-1].off
 

@@ -24,7 +24,7 @@ from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.organize.featurize import check_features
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Watch
-from sidestep.spark.table.column_groups import GroupPlan, create_groups, new_groups
+from sidestep.spark.table.column_groups import GroupPlan, PartRows, create_groups, new_groups
 from sidestep.spark.table.state import rebuilt_synopses
 from sidestep.store import DataFile, block_summaries, locate, open_index, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column
@@ -32,7 +32,7 @@ from sidestep.store.index.grouped_table import read_groups
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.parquet.buckets import bucket_of
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, GROUP, ROW_ID, UNIT, ColumnGroups, inner_table
-from sidestep.store.sidecars.layout import FEATURES, LayoutSpec
+from sidestep.store.sidecars.layout import FEATURES, LayoutSpec, load_features
 from sidestep.store.upkeep.compact import append_blocks
 from sidestep.synopsis.recipe import parse_recipes
 from sidestep.workload import FeatureSet
@@ -127,7 +127,10 @@ def files_of(root: str | Path) -> dict[str, tuple[int, list[Row]]]:
 
 
 def whole_rows(root: str | Path) -> dict[int, Row]:
-    """The rows of a table in column groups, put together by their ids, of which every group must have the same."""
+    """The rows of a table in column groups, put together by their ids, of which every group of all rows has the same.
+
+    Copies must say what the others say, and have all rows that they are to have, and no others.
+    """
     table = read_groups(root)
     assert table is not None
     whole: dict[int, Row] = {}
@@ -135,10 +138,27 @@ def whole_rows(root: str | Path) -> dict[int, Row]:
     for number, rows in files_of(root).values():
         for row in rows:
             keys[number].append((row[UNIT], row[ROW_ID]))
-            whole.setdefault(row[ROW_ID], {}).update({name: row[name] for name in table.groups.groups[number]})
-    first, *others = (sorted(each) for each in keys.values())
-    assert all(each == first for each in others), "every group has the same rows"
+            mine = {name: row[name] for name in table.groups.groups[number]}
+            known = whole.setdefault(row[ROW_ID], {})
+            assert all(known.get(name, value) == value for name, value in mine.items()), "copies say the same"
+            known.update(mine)
+    first, *others = (
+        sorted(each for at in table.groups.parts(number) for each in keys[at]) for number in table.complete
+    )
+    assert all(each == first for each in others), "every group of all rows has the same rows"
     assert len(whole) == len(first), "ids are unique"
+    for number, some in table.groups.rows.items():
+        if number in table.live:
+            features = load_features(index_folder(table.snapshot.root), some.features)
+            assert features is not None
+            wanted = {
+                id
+                for id, row in whole.items()
+                if any(evaluate(one.predicate, row) is True for one in features.features) == (some.rest_of is None)
+            }
+            assert sorted(id for _, id in keys[number]) == sorted(wanted), (
+                f"group {number} has the rows of its features"
+            )
     return whole
 
 
@@ -157,6 +177,10 @@ class Laid:
     columns: tuple[str, ...]
     features: FeatureSet = NOTHING
     order: tuple[str, ...] = ()
+    rows: FeatureSet | None = None
+    """The rows that satisfy at least one of these; None: all rows."""
+    rest_of: int | None = None
+    """Instead, those that satisfy none, which the group of this number lacks."""
 
 
 def load_groups(
@@ -179,7 +203,8 @@ def load_groups(
         checked = check_features(quiet, group.features, origin.schema)
         named = checked.features.id if len(checked.features) else None
         spec = LayoutSpec(by=UNIT, features=named, min_size=min_size, order=group.order, unit_rows=unit_rows)
-        plans.append(GroupPlan(group.columns, checked, spec, "by hand"))
+        some = None if group.rows is None else PartRows(check_features(quiet, group.rows, origin.schema), group.rest_of)
+        plans.append(GroupPlan(group.columns, checked, spec, "by hand", some))
     files = NumberedFiles(origin.rows)
     synopses = None if recipes is None else parse_recipes(recipes, types)
     making = rebuilt_synopses(origin.snapshot, open_index(str(source)), types, min_size, synopses)

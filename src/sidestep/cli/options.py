@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Annotated
@@ -51,6 +52,13 @@ Budget = Annotated[
     str | None,
     typer.Option(metavar="BYTES", help="What all synopses may take, such as 8MB: spent where it saves most."),
 ]
+LoadBudget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BYTES|TIMES",
+        help="What all synopses may take, such as 8MB: spent where it saves most. A number like 1.2 is --storage.",
+    ),
+]
 Limit = Annotated[
     str | None,
     typer.Option(
@@ -78,6 +86,17 @@ def session_for(master: str, conf: list[str] | None, verbose: bool) -> Iterator[
 def recipe_text(synopsis: list[str] | None) -> str | None:
     """The values of ``--synopsis`` as one text."""
     return ",".join(synopsis) if synopsis else None
+
+
+def divide_budget(budget: str | None, storage: float | None) -> tuple[str | None, float | None]:
+    """The budget for synopses and that for storage: a number like 1.2, without a unit, is a multiple, not bytes.
+
+    >>> divide_budget("1.2", None), divide_budget("8MB", None), divide_budget("1.5MB", 1.2), divide_budget("17", None)
+    ((None, 1.2), ('8MB', None), ('1.5MB', 1.2), ('17', None))
+    """
+    if storage is None and budget is not None and re.fullmatch(r"\d+\.\d+", budget.strip()):
+        return None, float(budget)
+    return budget, storage
 
 
 def others(tables: dict[str, str], table: str) -> dict[str, str]:

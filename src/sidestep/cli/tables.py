@@ -11,11 +11,11 @@ from sidestep.cli.messages import plain_messages, progress
 from sidestep.cli.options import (
     LOCAL,
     AsJson,
-    Budget,
     Conf,
     Dialect,
     IndexDir,
     Limit,
+    LoadBudget,
     LogPath,
     Master,
     SynopsisText,
@@ -23,6 +23,7 @@ from sidestep.cli.options import (
     TablePaths,
     Verbose,
     app,
+    divide_budget,
     others,
     pairs,
     recipe_text,
@@ -126,16 +127,20 @@ def load(
     layout: Annotated[
         str | None,
         typer.Option(
-            help="sop: rows in blocks, the default; gsop: column groups, each with a row order of its own; auto: what "
-            "the log's later queries would rather have."
+            help="sop: rows in blocks, the default; gsop: column groups, each with a row order of its own; gsop-r: the "
+            "same with copies of some cells; auto: what the log's later queries would rather have."
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN,…", help="With --layout gsop, the columns of one group; repeated, of others."),
     ] = None,
+    storage: Annotated[
+        float | None,
+        typer.Option(metavar="TIMES", help="Cells that may be stored, as a multiple of the table's: 1.2, say."),
+    ] = None,
     synopsis: SynopsisText = None,
-    budget: Budget = None,
+    budget: LoadBudget = None,
     limit: Limit = None,
     tables: TablePaths = None,
     index_dir: IndexDir = None,
@@ -146,6 +151,7 @@ def load(
 ) -> None:
     """Lay a table out by its workload: rows that queries skip together come to lie together."""
     named = pairs("--table", tables)
+    budget, storage = divide_budget(budget, storage)
     with session_for(master, conf, verbose) as spark, progress("Laying out") as show:
         report = sidestep.load(
             spark,
@@ -163,6 +169,7 @@ def load(
             family=family,
             layout=layout,
             groups=None if group is None else [[name.strip() for name in each.split(",")] for each in group],
+            storage=storage,
             synopses=recipe_text(synopsis),
             budget=budget,
             limit=limit,

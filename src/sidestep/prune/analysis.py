@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from sidestep.errors import SidestepError
 from sidestep.predicate import HOLDS_ALWAYS, And, DataType, Formula, Predicate, normalize
 from sidestep.predicate.columns import columns_of
@@ -20,6 +23,29 @@ Masks = tuple[Mask, ...]
 """The blocks that are kept, for each catalog of a table."""
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnAccess:
+    """A group of columns that a query may read, if it needs no other rows than the group has."""
+
+    number: int
+    columns: frozenset[str]
+    blocks: Mask
+    """The blocks of the table that it is read from."""
+    lacks: int | None = None
+    """The block of :attr:`Accesses.lacking` that stands for the rows it lacks; None: it lacks none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Accesses:
+    """Where the columns of a table can be read that has some cells more than once."""
+
+    groups: tuple[ColumnAccess, ...]
+    lacking: Catalog
+    """A block for each group that lacks rows, of which is known what these rows have in common."""
+    rows: npt.NDArray[np.int64]
+    """How many rows each block of the table has."""
+
+
 class Tables(Protocol):
     """What is known of the tables that a query reads."""
 
@@ -31,6 +57,10 @@ class Tables(Protocol):
 
     def complete(self, scans: Collection[Scan]) -> frozenset[str]:
         """The keys of those among some covered scans all of whose files have their blocks in the catalogs."""
+
+    def accesses(self, scan: Scan, columns: Mapping[str, DataType]) -> Accesses | None:
+        """Where the columns of a covered table that has cells more than once can be read; None if that is not known.
+        ``columns`` are those that predicates are about. Blocks are those of the table's only catalog."""
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """What is known of these columns in each row of a covered table, all its rows and perhaps others, as blocks of
@@ -204,12 +234,19 @@ class Decision:
     """The join graph and the predicates that were sent along it."""
     selectors: tuple[RuntimeSelector, ...] = ()
     """What chooses among the blocks that are kept when the query runs."""
+    paths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By key of scan, the column groups that it is read from, those first that are asked first for a column; of scans
+    that are not here, those that it says itself. Each has every row that the query's own predicates want."""
     witnesses: frozenset[str] = frozenset()
     """By key, the scans whose tables the difference between ``static`` and ``kept`` rests on, and ``bounds`` rest on.
     Should one of their files change before the query reads, only ``static`` still holds."""
     stopped: bool = False
     """Whether the stage that made it was ended by its time budget."""
     stages: tuple[StageReport, ...] = ()
+
+    def taken(self, scan: Scan) -> Scan:
+        """A scan with the groups of its path."""
+        return replace(scan, groups=self.paths[scan.key]) if scan.key in self.paths else scan
 
 
 def by_scan(query: AnalyzedQuery, masks: tuple[Masks, ...]) -> dict[str, Masks]:

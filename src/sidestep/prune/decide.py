@@ -4,6 +4,7 @@
 stage      takes away
 =========  =======================================================================================================
 static     blocks without a row that satisfies the query's own predicates (:mod:`sidestep.prune.plan.static`)
+paths      what lies in other copies of the cells that are read (:mod:`sidestep.prune.paths`)
 induced    blocks without a row that finds a partner in the blocks of joined tables (:mod:`sidestep.prune.dips`)
 selectors  nothing yet: finds what can be chosen when the query runs (:mod:`sidestep.prune.runtime`)
 reuse      nothing: gives back blocks, so that equal parts of a plan still run once (:mod:`sidestep.prune.plan.reuse`)
@@ -31,6 +32,7 @@ from sidestep.prune.dips.induced import Induced, induce
 from sidestep.prune.dips.join_graph import join_columns
 from sidestep.prune.dips.lineage import join_graph
 from sidestep.prune.dips.model import TableView
+from sidestep.prune.paths import choose_paths
 from sidestep.prune.plan.algebra import Query
 from sidestep.prune.plan.reuse import reused_groups, share_kept, worth_sharing
 from sidestep.prune.runtime import select_at_run_time
@@ -78,7 +80,7 @@ def induce_predicates(query: AnalyzedQuery, decision: Decision) -> Decision:
     keys = [key for key in columns if key in query.covered]
     if len(keys) < 2:
         return replace(decision, induced=Induced(graph, decision.static, decision.kept)) if in_full else decision
-    catalogs = {key: query.tables.catalogs(query.scans[key], columns[key]) for key in keys}
+    catalogs = {key: query.tables.catalogs(decision.taken(query.scans[key]), columns[key]) for key in keys}
     rows = {
         key: query.tables.rows(query.scans[key], {**query.columns[key], **columns[key]}, options.small_rows)
         for key in keys
@@ -126,6 +128,7 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
     reused = {key for group in groups for key in group}
     # Where each part chooses when the query runs, both together read less than one of them whole.
     choosing = {each.scan.key for each in decision.selectors}
+    apart = {key for group in groups if len({decision.paths.get(each) for each in group}) > 1 for key in group}
     all_choose = {key for group in groups if choosing.issuperset(group) for key in group}
     return replace(
         decision,
@@ -136,11 +139,13 @@ def keep_reuse(query: AnalyzedQuery, decision: Decision) -> Decision:
         # A filter that one part has and the other has not would make them two parts as well.
         bounds={key: bounds for key, bounds in decision.bounds.items() if key not in reused},
         selectors=tuple(each for each in decision.selectors if each.scan.key not in reused - all_choose),
+        paths={key: path for key, path in decision.paths.items() if key not in apart},
     )
 
 
 STAGES = (
     PruneStage("static", prune_statically),
+    PruneStage("paths", choose_paths),
     PruneStage("induced", induce_predicates),
     PruneStage("selectors", select_at_run_time),
     PruneStage("reuse", keep_reuse),

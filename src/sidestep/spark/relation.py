@@ -19,7 +19,7 @@ from sidestep.spark.jvm.wire import pack_files, pack_numbers
 from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import block_name
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
-from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -141,7 +141,8 @@ def _grouped_relation(spark: SparkSession, table: GroupedTable, schema: str, key
     held = ((*columns, *keys) for columns in groups.groups)
     columns_of_groups = [columns if number in table.live else () for number, columns in enumerate(held)]
     paths, numbers = _packed(snapshot)
-    parts = (groups.schema, columns_of_groups, groups.buckets)
+    rows_of_groups = [_rows_of_group(groups, number) for number in range(len(groups.groups))]
+    parts = (groups.schema, columns_of_groups, rows_of_groups, groups.buckets)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return bridge.factory().groups(
         spark._jsparkSession,
@@ -150,6 +151,7 @@ def _grouped_relation(spark: SparkSession, table: GroupedTable, schema: str, key
         snapshot.root.uri,
         schema,
         _java_list(bridge, [_java_list(bridge, columns) for columns in columns_of_groups]),
+        pack_numbers(rows_of_groups),
         groups.buckets,
         block_name(snapshot.schema),
         paths,
@@ -157,6 +159,12 @@ def _grouped_relation(spark: SparkSession, table: GroupedTable, schema: str, key
         pack_numbers(table.group_of_file),
         bool(keys),
     )
+
+
+def _rows_of_group(groups: ColumnGroups, number: int) -> int:
+    """Which rows a group has, as ``GroupedFiles.java`` is told: -1 all, -2 some, else those that this group lacks."""
+    some = groups.rows.get(number)
+    return -1 if some is None else -2 if some.rest_of is None else some.rest_of
 
 
 def _packed(snapshot: Snapshot) -> tuple[str, str]:

@@ -96,6 +96,10 @@ class Scan:
     """Which of the copies of one occurrence it is, in plan order."""
     groups: tuple[int, ...] | None = None
     """Of a table in column groups, the numbers of those that hold what the query needs."""
+    copies: tuple[int, ...] | None = None
+    """Of a table that has cells more than once, the numbers of the groups with some rows only; None for any other."""
+    needs: tuple[str, ...] = ()
+    """The columns of such a table that the query needs."""
 
     @property
     def name(self) -> str:

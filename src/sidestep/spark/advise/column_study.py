@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from sidestep.advisor.layouts.choose import Judges, Trial
 from sidestep.advisor.layouts.column_groups import ChosenGroups, ColumnStudy, choose_groups, judge_groups
+from sidestep.advisor.layouts.replicas import choose_replicas
 from sidestep.advisor.trials.column_queries import column_features, column_workload
 from sidestep.layout.vectors import pack
 from sidestep.predicate import DataType
@@ -97,11 +98,17 @@ def choose_column_groups(
     source: ColumnSource,
     given: Sequence[Sequence[str]] | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    storage: float | None = None,
 ) -> tuple[ChosenGroups, Mapping[str, float]]:
-    """The column groups of a table, and about how many bytes of a row each column has."""
+    """The column groups of a table, and about how many bytes of a row each column has.
+
+    With ``storage``, so many times the table's cells may be stored, and groups may have copies of some rows.
+    """
     tell("a sample")
     study, widths = study_columns(workload, source)
-    return choose_groups(study, given=given, tell=tell), widths
+    if storage is None or given is not None:
+        return choose_groups(study, given=given, tell=tell), widths
+    return choose_replicas(study, storage, tell=tell), widths
 
 
 def weigh_column_groups(

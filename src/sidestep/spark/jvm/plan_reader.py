@@ -133,6 +133,8 @@ class _Reader:
                 reason=node.get("reason"),
                 copy=copy,
                 groups=tuple(node["column_groups"]) if "column_groups" in node else None,
+                copies=tuple(node["copies"]) if "copies" in node else None,
+                needs=tuple(node.get("needs", ())),
             )
         below, scopes = [], []
         for child in node.get("in", ()):

@@ -27,6 +27,8 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   skipped files TAB kept blocks TAB row groups TAB own files TAB own blocks TAB own row groups) TAB …``, the files as
   bits over the index's entries, and at most one bound. ``own`` is the same by the query's own predicates alone, or
   ``=`` in place of the files if that is all.
+- *path*, Python → Java: a line of the answers: ``path TAB key TAB group,group,…``: the column groups that a scan is
+  read from, those first that are asked first for a column.
 - *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
   bounds and whatever is not ``own`` rest on.
 - *select*, Python → Java: a line of the answers: ``select TAB key TAB copy TAB index id TAB join TAB input TAB
@@ -191,6 +193,8 @@ class ScanAnswer:
     bound: str = ""
     """``column TAB low:high,…``, or nothing."""
     selectors: tuple[SelectorAnswer, ...] = ()
+    path: tuple[int, ...] = ()
+    """The column groups that it is read from; none where they are as they come."""
 
 
 def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -216,6 +220,8 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
         if answer.bound.count("\t") == 1 and "\n" not in answer.bound:
             lines.append(f"bound\t{answer.key}\t{answer.bound}")
         lines += [_pack_selector(answer.key, each) for each in answer.selectors]
+        if answer.path:
+            lines.append(f"path\t{answer.key}\t{','.join(map(str, answer.path))}")
     return "\n".join(lines)
 
 

@@ -70,8 +70,8 @@ class OpenTable:
         groups: tuple[int, ...] | None = None
         if self.groups is not None:
             names = set(_columns_read(match))
-            holding = enumerate(self.groups.groups.groups)
-            groups = tuple(position for position, held in holding if names & set(held)) or (0,)
+            held = self.groups.groups.groups
+            groups = tuple(at for at in self.groups.complete if names & set(held[at])) or self.groups.complete[:1]
         return Scan(f"{self.id}#{number}", None, (self.table.root,), (), groups=groups)
 
 

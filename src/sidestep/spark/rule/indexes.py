@@ -18,6 +18,7 @@ from sidestep.spark.jvm.wire import pack_files, pack_footers
 from sidestep.spark.rule.refresh import Refresher
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
+from sidestep.store.index.partial_groups import PartialGroups
 from sidestep.store.index.small_table import SmallTable
 from sidestep.store.index.table_index import open_folder, warn_once
 from sidestep.store.snapshots.groups import is_inner
@@ -46,6 +47,8 @@ class OpenIndex:
     index: TableIndex
     small: SmallTable
     """Its rows, if they are few."""
+    partial: PartialGroups
+    """Of a table in column groups, which rows these have."""
 
 
 class _Slot:
@@ -163,7 +166,7 @@ class Indexes:
             self._rule.dropKeys(before.id)
         if view is None or len(view.files) == 0:
             return None
-        opened = OpenIndex(f"{next(_numbers)}", path_of(root), view, SmallTable(location, view))
+        opened = OpenIndex(f"{next(_numbers)}", path_of(root), view, SmallTable(location, view), PartialGroups(view))
         self._send(opened)
         return opened
 

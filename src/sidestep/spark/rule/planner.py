@@ -9,11 +9,12 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from sidestep.predicate import DataType, Formula
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
-from sidestep.prune.analysis import AnalyzedQuery, Decision, Settings, by_scan
+from sidestep.prune.analysis import Accesses, AnalyzedQuery, ColumnAccess, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, RowGroups, block_filter, row_groups, worthwhile_bound
 from sidestep.prune.decide import decide
 from sidestep.prune.plan.algebra import is_parameter, walk
@@ -71,8 +72,8 @@ class ScanDecision:
         if values is None:
             return block_filter(self.catalog, kept, ids)
         # Each column group is read by itself: what is worth a condition in one may not be in another.
-        group_of_file = values.to_numpy(zero_copy_only=False)
-        groups = [group_of_file == str(number) for number in self.scan.groups or ()]
+        group_of_file = values.to_numpy(zero_copy_only=False).astype(str)
+        groups = [np.isin(group_of_file, parts) for parts in _parts_of_groups(self.index, self.scan)]
         worth = [files for files in groups if block_filter(self.catalog, kept, ids, files) is not None]
         return block_filter(self.catalog, kept, ids, np.logical_or.reduce(worth)) if worth else None
 
@@ -122,7 +123,27 @@ class IndexedTables:
         catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
         if scan.groups is None:
             return tuple(catalog for _, catalog in catalogs)
-        return tuple(replace(catalog, parts=_blocks_of_groups(each, scan.groups)) for each, catalog in catalogs)
+        return tuple(replace(catalog, parts=_blocks_of_groups(each, scan)) for each, catalog in catalogs)
+
+    def accesses(self, scan: Scan, columns: Mapping[str, DataType]) -> Accesses | None:
+        """The groups that a scan may read: those of all rows, and those of some that are part of its table."""
+        indexes = self.indexes(scan)
+        if len(indexes) != 1 or scan.copies is None:
+            return None
+        (index,) = indexes
+        named = (*(scan.groups or ()), *scan.copies)
+        groups, blocks = index.partial.groups(named), _groups_of_blocks(index)
+        if groups is None or blocks is None:
+            return None
+        lacking, known = index.partial.lacking(scan.copies, frozenset(usable_columns(scan, index, columns).items()))
+        accesses = []
+        for number in groups.newest if min(named) >= groups.first else sorted(set(named)):
+            partial = groups.is_partial(number)
+            if not partial or number in known:
+                mine = np.isin(blocks, [str(part) for part in groups.parts(number)])
+                held = frozenset(groups.groups[number])
+                accesses.append(ColumnAccess(number, held, mine, known[number] if partial else None))
+        return Accesses(tuple(accesses), lacking, index.index.map.rows)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
@@ -179,7 +200,7 @@ class PlannedQuery:
         return tuple(
             ScanDecision(scan, index, catalog, formulas[key], before, after)
             for key, catalogs in self.decision.catalogs.items()
-            for scan in (self.query.scans[key],)
+            for scan in (self.decision.taken(self.query.scans[key]),)
             for index, catalog, before, after in zip(
                 self.tables.indexes(scan), catalogs, static[key], kept[key], strict=True
             )
@@ -338,7 +359,8 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
             for decision in decisions
             if decision.skipped_files.any() or decision.block_filter or decision.row_groups or bound
         )
-        yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)))
+        path = planned.decision.paths.get(key, ())
+        yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)), path)
 
 
 def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:
@@ -355,16 +377,31 @@ def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision
                 yield SelectorAnswer(index.id, selector, question(selector, index, columns))
 
 
-def _blocks_of_groups(index: OpenIndex, groups: Sequence[int]) -> tuple[Mask, ...]:
-    """The blocks of each of some column groups; none where it cannot be told which group a file is of.
+def _parts_of_groups(index: OpenIndex, scan: Scan) -> list[list[str]]:
+    """The groups whose files are read for each of a scan's groups, as partition values; none where it is not known."""
+    numbers = scan.groups or ()
+    if scan.copies is None:
+        return [[str(number)] for number in numbers]
+    groups = index.partial.groups(numbers)
+    return [] if groups is None else [[str(part) for part in groups.parts(number)] for number in numbers]
+
+
+def _groups_of_blocks(index: OpenIndex) -> npt.NDArray[np.str_] | None:
+    """The number of the group that each block is of; None where that cannot be told."""
+    values = index.index.file_values(GROUP)
+    if values is None:
+        return None
+    of_blocks: npt.NDArray[np.str_] = values.to_numpy(zero_copy_only=False).astype(str)[index.index.map.file_of_block]
+    return of_blocks
+
+
+def _blocks_of_groups(index: OpenIndex, scan: Scan) -> tuple[Mask, ...]:
+    """The blocks of each of a scan's column groups; none where it cannot be told which group a file is of.
 
     Of groups that a query does not read it is not known whether they are still part of the table, and have its rows.
     """
-    values = index.index.file_values(GROUP)
-    if values is None:
-        return ()
-    group_of_file = values.to_numpy(zero_copy_only=False).astype(str)
-    return tuple((group_of_file == str(group))[index.index.map.file_of_block] for group in groups)
+    blocks = _groups_of_blocks(index)
+    return () if blocks is None else tuple(np.isin(blocks, parts) for parts in _parts_of_groups(index, scan))
 
 
 def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]) -> dict[str, DataType]:

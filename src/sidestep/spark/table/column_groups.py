@@ -130,6 +130,7 @@ class GroupPlan:
 class LoadedGroup:
     """What became of it."""
 
+    number: int
     plan: GroupPlan
     organized: Organized
 
@@ -399,7 +400,7 @@ def write_groups(
                 source_bytes=_share(source_bytes, plan.columns, target.schema.names, widths or {}),
                 watch=watch,
             )
-            made[number] = LoadedGroup(plan, organized)
+            made[number] = LoadedGroup(number, plan, organized)
             block = next_free(organized.files, block)
     except (SidestepError, OSError):
         for number, loaded in made.items():

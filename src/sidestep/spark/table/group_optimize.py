@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.advisor.layouts.column_groups import ChosenGroups
-from sidestep.errors import SidestepError
-from sidestep.spark.advise.column_study import ColumnSource
+from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups
 from sidestep.spark.advise.group_drift import measure_group_drift
 from sidestep.spark.advise.source import data_columns
 from sidestep.spark.log.analyze import LogSource, read_workload
@@ -229,17 +229,42 @@ def group_drift(
     watch: Watch,
 ) -> tuple[Drift, ChosenGroups, Mapping[str, float]]:
     """How far the queries of a log have moved from those that a table in column groups was laid out for."""
-    session = groups_session(spark)
-    target = open_groups(session, root)
+    target = open_groups(groups_session(spark), root)
+    if target.groups.rows.keys() & target.plans.keys():
+        raise UnsupportedTable(
+            f"{root.uri} has copies of some cells, and what queries would gain by other groups is not worked out for "
+            f"that: lay it out anew with sidestep.load(spark, {root.uri!r}, log=…, layout='gsop-r', storage=…)."
+        )
     with watch.stage("analyze"):
         workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
     with watch.stage("choose"):
-        spec = next(iter(target.plans.values())).spec
-        total = sum(Units(target).rows.values())
-        rows = every_grouped_row(session, target.table).drop(UNIT, ROW_ID)
-        types = data_columns(target.schema, ())
-        source = ColumnSource(rows, name, types, total, spec.min_size, target.unit_rows, float(max(1, total)))
-        return measure_group_drift(workload, source, target.table, target.index, watch.tell)
+        return measure_group_drift(workload, _source(spark, target, name), target.table, target.index, watch.tell)
+
+
+def choose_anew(
+    spark: SparkSession,
+    root: Location,
+    name: str,
+    log: LogSource,
+    tables: Mapping[str, Table] | None,
+    dialect: str | None,
+    watch: Watch,
+    storage: float | None,
+) -> tuple[ChosenGroups, Mapping[str, float]]:
+    """The groups that suit a log, for a table that is in column groups already; with copies within ``storage``."""
+    target = open_groups(groups_session(spark), root)
+    with watch.stage("analyze"):
+        workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
+    with watch.stage("choose"):
+        return choose_column_groups(workload, _source(spark, target, name), None, watch.tell, storage)
+
+
+def _source(spark: SparkSession, target: GroupsTarget, name: str) -> ColumnSource:
+    spec = next(iter(target.plans.values())).spec
+    total = sum(Units(target).rows.values())
+    rows = every_grouped_row(groups_session(spark), target.table).drop(UNIT, ROW_ID)
+    types = data_columns(target.schema, ())
+    return ColumnSource(rows, name, types, total, spec.min_size, target.unit_rows, float(max(1, total)))
 
 
 def regroup(

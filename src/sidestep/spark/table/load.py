@@ -16,6 +16,7 @@ from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
+from sidestep.layout.replicas.search import check_budget
 from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups, weigh_column_groups
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
@@ -37,7 +38,7 @@ from sidestep.spark.table.column_groups import (
     plan_groups,
     staged,
 )
-from sidestep.spark.table.group_optimize import group_drift, regroup
+from sidestep.spark.table.group_optimize import choose_anew, regroup
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate
@@ -77,6 +78,7 @@ class LayoutRequest:
     file_bytes: int | None
     family: str | None
     groups: Sequence[Sequence[str]] | None = None
+    storage: float | None = None
 
 
 @leaves_session_active
@@ -99,6 +101,7 @@ def load(
     family: str | None = None,
     layout: str | None = None,
     groups: Sequence[Sequence[str]] | None = None,
+    storage: float | None = None,
     synopses: RecipeText | None = None,
     budget: int | str | None = None,
     limit: int | str | None = None,
@@ -129,20 +132,25 @@ def load(
     that :func:`sidestep.read` alone can read. Where no division of the columns serves the queries better than one
     group, the table is laid out as with ``"sop"``, the ordinary way. ``groups`` names the columns of each, if they are
     not to be chosen; what none of them names is a group of its own. With ``layout="auto"``, the later queries of the
-    log decide between the best layout of rows and column groups, by what reading would cost them. A table that is in
+    log decide between the best layout of rows and column groups, by what reading would cost them.
+
+    ``layout="gsop-r"`` also stores some cells more than once, where that lets queries read less: within ``storage``
+    times the cells of the table, 1.2 say. With a budget of 1 that is ``"gsop"``. With ``storage`` alone, or with
+    ``layout="auto"``, later queries decide among rows, column groups and these. A table that is in
     column groups already can be laid out anew in its place, with another log; or be loaded into a table of any layout
     elsewhere.
     """
     if features is not None and log is not None:
         raise SidestepError("Give either features or a log to work them out from, not both.")
-    if layout not in (None, "sop", "gsop", "auto"):
+    if layout not in (None, "sop", "gsop", "gsop-r", "auto"):
         raise SidestepError(
-            f"There is no layout {layout!r}: it is 'sop', rows in blocks, 'gsop', column groups, or 'auto', what the "
-            "log's later queries would rather have."
+            f"There is no layout {layout!r}: it is 'sop', rows in blocks, 'gsop', column groups, 'gsop-r', the same "
+            "with copies of some cells, or 'auto', what the log's later queries would rather have."
         )
     if groups is not None and layout != "gsop":
         raise SidestepError("groups=… divides the columns into groups: give layout='gsop' with it.")
-    in_groups = layout in ("gsop", "auto")
+    layout = _layout_by_storage(layout, storage)
+    in_groups = layout in ("gsop", "gsop-r", "auto")
     path = resolve(spark, source)
     root = locate(path)
     if has_groups(root):
@@ -155,7 +163,7 @@ def load(
             "order": order,
         }
         others |= {"unit_rows": unit_rows, "file_bytes": file_bytes, "family": family, "synopses": synopses}
-        others |= {"budget": budget, "limit": limit, "index_dir": index_dir, "groups": groups}
+        others |= {"budget": budget, "limit": limit, "index_dir": index_dir, "groups": groups, "storage": storage}
         if target is None or locate(resolve(spark, target)).uri == root.uri:
             return _load_anew(spark, root, in_groups, options, others, Watch(spark.sparkContext, progress))
         return _load_whole_rows(spark, root, target, {**options, **others, "layout": layout, "progress": progress})
@@ -169,7 +177,7 @@ def load(
     else:
         _check_target(root, destination)
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
-    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family, groups)
+    request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family, groups, storage)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
     def work() -> LoadReport:
@@ -186,7 +194,7 @@ def load(
                 usage = column_usage(workload, origin.name)
         notes: list[str] = [] if workload is None else list(workload.notes)
         request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
-        if layout == "gsop" and workload is not None and usage is not None:
+        if layout in ("gsop", "gsop-r") and workload is not None and usage is not None:
             grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch)
             if isinstance(grouped, LoadReport):
                 return grouped
@@ -269,18 +277,38 @@ def _load_anew(
             f"{root.uri} is in column groups, which a table of another layout cannot take the place of: say where that "
             "is to be, with target=…; or lay it out in column groups again, with layout='gsop' and a log."
         )
-    _check_group_options("gsop", log=options["log"], target=root, **others)
+    storage: Any = others["storage"]
+    _check_group_options("gsop", log=options["log"], target=root, **{**others, "storage": None})
     quiet = quiet_session(spark)
     before = read_groups(root)
     if before is None or not before.snapshot.files:
         raise SidestepError(f"{root.uri} has no rows to lay out.")
-    _, chosen, widths = group_drift(
-        quiet, root, options["name"], options["log"], options["tables"], options["dialect"], watch
+    chosen, widths = choose_anew(
+        quiet, root, options["name"], options["log"], options["tables"], options["dialect"], watch, storage
     )
     done = regroup(quiet, root, chosen, widths, watch)
     return LoadReport.of_groups(
         root, done.version, before.snapshot, done.made, done.target.making, watch.stages, [chosen.summary]
     )
+
+
+def _layout_by_storage(layout: str | None, storage: float | None) -> str | None:
+    """The layout that is asked for, given how many times the table's cells may be stored."""
+    if storage is None:
+        if layout == "gsop-r":
+            raise SidestepError(
+                "layout='gsop-r' stores some cells more than once: say how many times the table's cells may be stored, "
+                "with storage=1.2 for a fifth more."
+            )
+        return layout
+    if isinstance(storage, bool) or not isinstance(storage, int | float):
+        raise SidestepError(f"storage is a multiple of the table's size, such as 1.2, not {storage!r}.")
+    check_budget(storage)
+    if layout in ("sop", "gsop"):
+        raise SidestepError(
+            f"layout={layout!r} stores every cell once, so storage=… has no use: leave it out, or use layout='gsop-r'."
+        )
+    return layout or "auto"
 
 
 def _check_group_options(layout: str, *, log: object, target: object, **others: object) -> None:
@@ -340,7 +368,7 @@ def _load_groups(
     columns = ColumnSource.of(source, spec, files.total, asked.unit_rows)
     types, unit_rows = columns.types, columns.unit_rows
     with watch.stage("choose"):
-        chosen, widths = choose_column_groups(workload, columns, asked.groups, watch.tell)
+        chosen, widths = choose_column_groups(workload, columns, asked.groups, watch.tell, asked.storage)
         if len(chosen.groups) == 1:
             return chosen.summary
         plans = plan_groups(spark, source.schema, chosen, replace(spec, unit_rows=unit_rows))

@@ -10,7 +10,7 @@ from sidestep.render import counted, size_text
 from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds
-from sidestep.spark.table.column_groups import LoadedGroup
+from sidestep.spark.table.column_groups import LoadedGroup, PartRows
 from sidestep.spark.table.state import TableState
 from sidestep.store.location import Location
 from sidestep.store.parquet.writer import WrittenFile
@@ -32,13 +32,23 @@ class GroupReport:
     blocks: int
     files: int
     bytes: int
+    copies: str = ""
+    """Which rows it has, if these are not all."""
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:8]) + (f" and {len(self.columns) - 8:,} more" if len(self.columns) > 8 else "")
         return (
             f"{names}: {counted(self.rows, 'row')} in {counted(self.blocks, 'block')}, {counted(self.files, 'file')}, "
-            f"{self.bytes / 1e6:,.1f} MB; {self.arrangement}"
+            f"{self.bytes / 1e6:,.1f} MB; {self.arrangement}" + (f"; {self.copies}" if self.copies else "")
         )
+
+
+def _copies(rows: PartRows | None) -> str:
+    if rows is None:
+        return ""
+    if rows.rest_of is not None:
+        return f"the rows that group {rows.rest_of} lacks"
+    return f"the rows of {counted(len(rows.checked.features), 'feature')}"
 
 
 @dataclass(frozen=True)
@@ -118,16 +128,27 @@ class LoadReport:
                 loaded.organized.blocks,
                 len(loaded.organized.files),
                 sum(file.size for file in loaded.organized.files),
+                _copies(loaded.plan.rows),
             )
             for loaded in made
         ]
+        rows = {loaded.number: loaded.organized.rows for loaded in made}
+        total = max(
+            rows[each.number] + (0 if each.plan.rows is None else rows[each.plan.rows.rest_of])
+            for each in made
+            if each.plan.rows is None or each.plan.rows.rest_of is not None
+        )
+        if any(loaded.plan.rows is not None for loaded in made):
+            cells = sum(group.rows * len(group.columns) for group in groups)
+            width = len({name for group in groups for name in group.columns})
+            notes = [*notes, f"Stored are {cells / max(1, total * width):.3f} times the table's cells."]
         features = (str(one) for loaded in made for one in loaded.plan.checked.features.features)
         left_out = (one for loaded in made for one in loaded.plan.checked.left_out)
         return cls(
             table=table.uri,
             version=version,
-            rows=organized[0].rows,
-            units=organized[0].units,
+            rows=total,
+            units=max(one.units for one in organized),
             blocks=sum(one.blocks for one in organized),
             files=sum(len(one.files) for one in organized),
             vectors=sum(one.vectors for one in organized),

@@ -112,7 +112,8 @@ class ColumnGroups:
         """Those of some groups whose columns can be read in every row: partners with the help of theirs.
 
         >>> schema = '{"fields": [{"name": "a"}, {"name": "b"}]}'
-        >>> copied = ColumnGroups(schema, (("b",), ("a", "b"), ("a",)), 4, rows={1: GroupRows("x"), 2: GroupRows("x", 1)})
+        >>> some = {1: GroupRows("x"), 2: GroupRows("x", 1)}
+        >>> copied = ColumnGroups(schema, (("b",), ("a", "b"), ("a",)), 4, rows=some)
         >>> copied.complete((0, 1, 2)), copied.parts(0), copied.parts(2)
         ((0, 2), (0,), (1, 2))
         """
