@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -65,7 +66,8 @@ def read(spark, table, condition: str, *columns: str):
 def groups_read(query) -> dict[int, tuple[int, int]]:
     """By group, the rows that were read of it and that it has."""
     (scan,) = sidestep.explain(query).scans
-    return {group.number: (group.read.rows.kept, group.read.rows.total) for group in scan.groups}
+    rows = {group.number: group.read.rows for group in scan.groups}
+    return {number: (each.kept, each.total) for number, each in rows.items() if each is not None}
 
 
 def same(spark, table, condition: str, *columns: str) -> dict[int, tuple[int, int]]:
@@ -118,8 +120,6 @@ def test_explain_says_which_copies_are_read(spark, enabled, table):
 
 
 def test_files_that_are_not_read_may_be_gone(spark, enabled, table, tmp_path):
-    import shutil
-
     copy = Path(shutil.copytree(table, tmp_path / "copy"))
     query = read(spark, copy, "kind = 'red'", "price", "note", "kind")
     right = rows_of(query)
@@ -135,7 +135,7 @@ def test_joins_and_subqueries(spark, enabled, table):
     sidestep.read(spark, table).createOrReplaceTempView("sales")
     spark.read.parquet(str(table.parent / "sales")).createOrReplaceTempView("plain")
     asked = (
-        "SELECT a.note, count(*), sum(b.price) FROM {0} a JOIN {0} b ON a.day = b.day AND a.kind = 'red' "
+        "SELECT a.note, count(*), max(b.price) FROM {0} a JOIN {0} b ON a.day = b.day AND a.kind = 'red' "
         "WHERE b.kind = 'blue' GROUP BY a.note",
         "SELECT note, price FROM {0} WHERE kind = 'red' AND price > (SELECT avg(price) FROM {0} WHERE kind = 'blue')",
         "SELECT a.note, b.price FROM {0} a LEFT JOIN {0} b ON a.day = b.day AND b.kind = 'red' WHERE a.day < 3",

@@ -62,7 +62,7 @@ def value(name: str, chance: random.Random) -> Any:
     return chance.random() < 0.5
 
 
-def _columns(feature: Feature) -> set[str]:
+def columns_of_feature(feature: Feature) -> set[str]:
     return {each.name for predicate in feature.predicates for each in columns_of(predicate)}
 
 
@@ -94,7 +94,7 @@ class Life:
         """Each column in one of a few groups, and each group with features and an order of its own."""
         names = ["id", *self.names]
         of = {name: self.chance.randrange(3) for name in names}
-        known = [feature for feature in FEATURES if _columns(feature) <= set(names)]
+        known = [feature for feature in FEATURES if columns_of_feature(feature) <= set(names)]
         laid = []
         for number in sorted(set(of.values())):
             features = FeatureSet("rows", tuple(self.chance.sample(known, self.chance.randint(0, len(known)))))

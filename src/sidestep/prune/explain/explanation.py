@@ -121,11 +121,18 @@ class GroupReport:
     columns: tuple[str, ...]
     """All that it holds."""
     read: ScanReport
+    copies: str = ""
+    """Which rows of the table it has, if these are not all; or the group that it is read with."""
+
+    @property
+    def described(self) -> str:
+        """Its columns, and what else tells it from others."""
+        return ", ".join(self.columns) + (f"; {self.copies}" if self.copies else "")
 
     def to_dict(self) -> dict[str, Any]:
         amounts = ("files", "row_groups", "rows", "bytes")
         read = {name: _amounts(getattr(self.read, name)) for name in amounts}
-        return {"number": self.number, "columns": list(self.columns), **read}
+        return {"number": self.number, "columns": list(self.columns), "copies": self.copies, **read}
 
 
 def put_together(groups: Sequence[GroupReport], in_all: int) -> ScanReport:
@@ -345,7 +352,7 @@ def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
     if scan.reason is not None:
         yield "", f"nothing is skipped, as {scan.reason}", False
     if scan.groups:
-        names = ", ".join(f"{group.number} ({', '.join(group.columns)})" for group in scan.groups)
+        names = ", ".join(f"{group.number} ({group.described})" for group in scan.groups)
         joined = ", joined by row" if len(scan.groups) > 1 else ""
         less = len(scan.groups) < scan.groups_in_all
         yield "", f"reads {len(scan.groups)} of {scan.groups_in_all} column groups: {names}{joined}", less

@@ -8,13 +8,17 @@ are read too.
 
 All groups come in one commit. Before it, each must have exactly the rows that were looked for: as many of each action
 as were found, and in each unit as many rows as before, less those that go.
+
+Of a table that has copies of some rows, a group is looked through for those rows alone that it is to have by its
+features; how many these are is worked out from the rows themselves. New values in a column that decides about that may
+make a row one of other groups: such a row goes, and comes again with its new values, under a new id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -98,31 +102,81 @@ def change_groups(
     session, target = groups_session(spark), state.groups
     writes: dict[int, GroupWrite] = {}
     block = state.reserve()
+    inserts = None if inserts is None else in_session(session, inserts)
+    if changes.counts and _deciding(target) & set(changes.assigned):
+        moved = _moved(session, target, changes)
+        inserts = moved if inserts is None or not inserted else inserts.select(moved.columns).unionAll(moved)
+        inserted += sum(changes.by_action.values()) - sum(changes.deleted.values())
+        changes = replace(changes, deletes=frozenset(changes.by_action), assigned=())
     if changes.counts:
         with dropped_on_error(writes), watch.stage("rewrite", sum(changes.by_action.values())):
+            wanted = _rows_by_group(session, target, changes)
             for number in target.plans:
-                write = _rewrite(session, target, number, changes, block)
+                write = _rewrite(session, target, number, changes, wanted[number], block)
                 if write is not None:
                     writes[number] = write
                     block = next_free(write.written, block)
     if inserted and inserts is not None:
         with dropped_on_error(writes), watch.stage("insert", inserted):
-            added = _insert(session, state, in_session(session, inserts), inserted, block, watch)
+            added = _insert(session, state, inserts, inserted, block, watch)
         for number, files in added.items():
-            before = writes.get(number)
-            if before is None:
-                writes[number] = GroupWrite(group_state(session, target, number), (), files)
-            else:
-                writes[number] = GroupWrite(before.state, before.removed, (*before.written, *files))
+            before = writes.get(number) or GroupWrite(group_state(session, target, number), (), ())
+            new = sum(file.rows for file in files)
+            writes[number] = replace(before, written=(*before.written, *files), inserted=new)
     if not writes:
         return state.snapshot.version, (), ()
     with dropped_on_error(writes):
-        gone = sum(changes.deleted.values())
         for write in writes.values():
-            check_rows(write.state, state.only(write.removed), write.written, gone, inserted)
+            check_rows(write.state, state.only(write.removed), write.written, write.deleted, write.inserted)
     version = commit_groups(target, writes, operation=operation.upper(), data_change=True, watch=watch)
     removed = tuple(file for write in writes.values() for file in write.removed)
     return version, removed, tuple(file for write in writes.values() for file in write.written)
+
+
+def _deciding(target: GroupsTarget) -> set[str]:
+    """The columns by whose values rows are copied."""
+    return {name for plan in target.plans.values() if plan.rows is not None for name in plan.rows.columns}
+
+
+def _keyed(changes: RowChanges) -> DataFrame:
+    """The changes, each with the unit and the id of its row."""
+    assert changes.rows is not None
+    names = {PATH: OTHER_UNIT, POSITION: OTHER_ID}
+    keyed = changes.rows.withColumn(PATH, f.col(PATH).cast("int")).withColumnsRenamed(names)
+    return f.broadcast(keyed) if changes.broadcast else keyed
+
+
+def _changed_rows(session: SparkSession, target: GroupsTarget, changes: RowChanges) -> DataFrame:
+    """The rows that change, as they were, each with its change."""
+    there = files_of_units(group_state(session, target, next(iter(target.plans))), changes.counts)
+    rows = every_grouped_row(session, target.table.only(there))
+    same = (f.col(UNIT) == f.col(OTHER_UNIT)) & (f.col(ROW_ID) == f.col(OTHER_ID))
+    return rows.join(_keyed(changes), same, "inner")
+
+
+def _moved(session: SparkSession, target: GroupsTarget, changes: RowChanges) -> DataFrame:
+    """The rows that get new values, with these."""
+    rows = _changed_rows(session, target, changes)
+    if changes.deletes:
+        rows = rows.where(~f.col(ACTION).isin(sorted(changes.deletes)))
+    new = {name: f.col(new_name(at)).alias(name) for at, name in enumerate(changes.assigned)}
+    return rows.select(*(new.get(name, f.col(name_text(name))) for name in target.schema.names))
+
+
+def _rows_by_group(session: SparkSession, target: GroupsTarget, changes: RowChanges) -> dict[int, Counter[int]]:
+    """By group and action, how many of the rows that change it is to have."""
+    wanted = dict.fromkeys(target.plans, changes.by_action)
+    some = {number: plan.rows for number, plan in target.plans.items() if plan.rows is not None}
+    if not some:
+        return wanted
+    rows = _changed_rows(session, target, changes).persist()
+    try:
+        for number, part in some.items():
+            found = part.of(rows).groupBy(ACTION).count().collect()
+            wanted[number] = Counter({row[ACTION]: row["count"] for row in found})
+    finally:
+        rows.unpersist()
+    return wanted
 
 
 def known_columns(target: GroupsTarget, group: int) -> tuple[str, ...]:
@@ -135,28 +189,28 @@ def known_columns(target: GroupsTarget, group: int) -> tuple[str, ...]:
 
 
 def _rewrite(
-    session: SparkSession, target: GroupsTarget, number: int, changes: RowChanges, block: int
+    session: SparkSession, target: GroupsTarget, number: int, changes: RowChanges, wanted: Counter[int], block: int
 ) -> GroupWrite | None:
-    """The files of one group that hold parts of changed rows, written anew; None if the group is not concerned."""
-    assert changes.rows is not None
+    """The files of one group that hold parts of changed rows, written anew; None if the group is not concerned.
+
+    ``wanted`` is how many of the rows it must have, by action.
+    """
     known = known_columns(target, number)
     if not changes.concern(known):
         return None
     state = group_state(session, target, number)
     there = files_of_units(state, changes.counts)
     mine = [file for file in target.files_of(number) if file in set(there)]
-    names = {PATH: OTHER_UNIT, POSITION: OTHER_ID}
-    keyed = changes.rows.withColumn(PATH, f.col(PATH).cast("int")).withColumnsRenamed(names)
-    keyed = f.broadcast(keyed) if changes.broadcast else keyed
+    keyed = _keyed(changes)
     same = (f.col(UNIT) == f.col(OTHER_UNIT)) & (f.col(ROW_ID) == f.col(OTHER_ID))
     read = file_rows(session, state, mine)
     found = read.join(keyed, same, "inner").groupBy(PATH, UNIT, ACTION).count().collect()
     seen: Counter[int] = Counter()
     for row in found:
         seen[row[ACTION]] += row["count"]
-    if seen != changes.by_action:
+    if seen != wanted:
         raise SidestepError(
-            f"{sum(changes.by_action.values()):,} rows of {target.root.uri} are to change, and column group {number} "
+            f"{sum(wanted.values()):,} rows of {target.root.uri} are to change, and column group {number} "
             f"has {sum(seen.values()):,} of them: the table is damaged. Nothing was committed."
         )
     gone: Counter[str] = Counter()
@@ -165,6 +219,8 @@ def _rewrite(
     unit_of = {row[PATH]: row[UNIT] for row in found}
     if not set(known) & set(changes.assigned):  # new values are no concern of this group
         unit_of = {path: unit for path, unit in unit_of.items() if gone[path]}
+    if not unit_of:
+        return None
     files = by_spelling(state.snapshot, unit_of)
     rows = _with_beside(session, target.table.only(there), state, number, files.values(), known)
 
@@ -182,7 +238,7 @@ def _rewrite(
         return rows.withColumns(new) if new else rows
 
     written = tuple(write_files(session, state, files, rows, mark, change, changes.assigned, block))
-    write = GroupWrite(state, tuple(files.values()), written)
+    write = GroupWrite(state, tuple(files.values()), written, deleted=sum(gone[path] for path in unit_of))
     with dropped_on_error({number: write}):
         before: Counter[int] = Counter()
         for path, file in files.items():
@@ -235,7 +291,6 @@ def _insert(
     with dropped_on_error(writes):
         for write in writes.values():
             check_rows(write.state, None, write.written)
-        check_units(target, writes)
-        if any(loaded.organized.rows != count for loaded in made.values()):
+        if sum(check_units(target, writes).values()) != count:
             raise SidestepError(f"{count:,} rows were to be inserted, and others were written. Nothing was committed.")
     return {number: write.written for number, write in writes.items()}

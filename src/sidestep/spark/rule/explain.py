@@ -21,6 +21,7 @@ from sidestep.prune.explain.drawing import labels
 from sidestep.prune.explain.explanation import Amounts, Explanation, GroupReport, Reason, ScanReport, put_together
 from sidestep.prune.explain.scan_blocks import INDUCED, SELECTOR, SkipReason, join_blocks
 from sidestep.prune.plan.algebra import Other, walk
+from sidestep.render import counted
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session
@@ -31,8 +32,8 @@ from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import DENORMALIZED_STAGE, session_settings
-from sidestep.store import index_folder, locate
-from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, inner_table
+from sidestep.store import Location, index_folder, load_features, locate
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups, inner_table
 from sidestep.synopsis import Mask, explain_skips
 
 
@@ -179,11 +180,27 @@ def _grouped_report(
     in_all = len(groups.newest) if groups is not None and newest else len(columns)
     return put_together(
         [
-            GroupReport(number, columns[number], _report(inspector, state, places, executed[number], planned))
+            GroupReport(
+                number,
+                columns[number],
+                _report(inspector, state, places, executed[number], planned),
+                "" if groups is None else _rows_told(inner, groups, number),
+            )
             for number in sorted(executed)
         ],
         in_all,
     )
+
+
+def _rows_told(inner: Location, groups: ColumnGroups, number: int) -> str:
+    """Which rows a group has, if these are not all of the table's."""
+    some = groups.rows.get(number)
+    if some is None:
+        return ""
+    if some.rest_of is not None:
+        return f"with group {some.rest_of}"
+    features = load_features(index_folder(inner), some.features)
+    return "some rows" if features is None else f"the rows of {counted(len(features), 'feature')}"
 
 
 def _report(

@@ -134,9 +134,10 @@ class LoadReport:
         ]
         rows = {loaded.number: loaded.organized.rows for loaded in made}
         total = max(
-            rows[each.number] + (0 if each.plan.rows is None else rows[each.plan.rows.rest_of])
+            rows[each.number] + (0 if partner is None else rows[partner])
             for each in made
-            if each.plan.rows is None or each.plan.rows.rest_of is not None
+            for partner in (None if each.plan.rows is None else each.plan.rows.rest_of,)
+            if each.plan.rows is None or partner is not None
         )
         if any(loaded.plan.rows is not None for loaded in made):
             cells = sum(group.rows * len(group.columns) for group in groups)

@@ -520,9 +520,10 @@ final class PlanWriter {
     java.util.BitSet cover = files.cover(names);
     for (int g = cover.nextSetBit(0); g >= 0; g = cover.nextSetBit(g + 1)) out.number(g);
     out.close(']');
-    int[] partial = files.byJob ? null : files.partial();
+    int[] partial = files.partial();
     if (partial == null) return;
-    // Some cells are there more than once: which of them are read is for Python to choose.
+    // Some cells are there more than once: which of them are read is for Python to choose. Jobs read all rows.
+    if (files.byJob) partial = new int[0];
     out.key("copies").open('[');
     for (int i = 0; i < partial.length; i++) out.number(partial[i]);
     out.close(']').key("needs").open('[');
