@@ -140,7 +140,7 @@ def whole_rows(root: str | Path) -> dict[int, Row]:
             keys[number].append((row[UNIT], row[ROW_ID]))
             mine = {name: row[name] for name in table.groups.groups[number]}
             known = whole.setdefault(row[ROW_ID], {})
-            assert all(known.get(name, value) == value for name, value in mine.items()), "copies say the same"
+            assert all(repr(known.get(name, value)) == repr(value) for name, value in mine.items()), "copies agree"
             known.update(mine)
     first, *others = (
         sorted(each for at in table.groups.parts(number) for each in keys[at]) for number in table.complete

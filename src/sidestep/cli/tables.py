@@ -71,6 +71,10 @@ def advise(
     sample_rows: Annotated[
         int | None, typer.Option(min=1_000, help="How many rows to look at; by default enough for the table's blocks.")
     ] = None,
+    storage: Annotated[
+        float | None,
+        typer.Option(metavar="TIMES", help="Weigh copies of cells too, within so many times those of the table."),
+    ] = None,
     test_log: Annotated[
         str | None, typer.Option(metavar="LOG", help="Estimate for the queries of this log instead.")
     ] = None,
@@ -95,6 +99,7 @@ def advise(
             min_size=min_size,
             family=family,
             sample_rows=sample_rows,
+            storage=storage,
             test_log=test_log,
             index_dir=index_dir,
             progress=show,

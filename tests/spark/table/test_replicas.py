@@ -1,4 +1,4 @@
-"""Loading with copies of some cells, within a storage budget: what is stored, what is refused, and the life after it."""
+"""Loading with copies of some cells, within a storage budget: what is stored, what is refused, and life after that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sidestep
 from sidestep.cli.options import divide_budget
 from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.store.index.grouped_table import read_groups
-from tests.spark.grouped import parts_of, whole_rows
+from tests.spark.grouped import files_of, parts_of, whole_rows
 from tests.spark.tables import rows_of, switched_off
 
 ROWS = 4_000
@@ -75,9 +75,8 @@ def test_what_is_stored_is_within_the_budget(spark, loaded):
 def _parts(target):
     """Of each group, its rows without keys."""
     table = read_groups(target)
+    assert table is not None
     held = {number: set(table.groups.groups[number]) for number in table.live}
-    from tests.spark.grouped import files_of
-
     for number, rows in files_of(target).values():
         yield number, [{name for name in row if name in held[number]} for row in rows]
 
@@ -126,17 +125,17 @@ def test_the_life_of_such_a_table(spark, enabled, source, loaded):
     sidestep.delete(spark, target, "kind = 'k1' AND day < 50")
     expected = {id: row for id, row in expected.items() if not (row["kind"] == "k1" and row["day"] < 50)}
     check()
-    version = sidestep.update(spark, target, {"kind": "'k2'"}, "day = 10").version
+    assert sidestep.update(spark, target, {"kind": "'k2'"}, "day = 10").rows
     expected = {id: {**row, "kind": "k2"} if row["day"] == 10 else row for id, row in expected.items()}
     check()
     sidestep.update(spark, target, {"tax": "tax + 1"}, "day = 11")
     expected = {id: {**row, "tax": row["tax"] + 1} if row["day"] == 11 else row for id, row in expected.items()}
     check()
-    assert sidestep.optimize(spark, target, all=True).version > version
+    assert sidestep.optimize(spark, target, all=True).rows
     check()
     found = sidestep.status(spark, target)
     assert found.indexed_rows == len(expected)
-    sidestep.vacuum(target, retention_hours=0, force=True)
+    sidestep.vacuum(target, hours=0, force=True)
     check()
     kinds = sidestep.read(spark, target).where("kind = 'k2'").select("tax", "note")
     assert len(kinds.collect()) == sum(row["kind"] == "k2" for row in expected.values())
@@ -159,7 +158,7 @@ def test_bad_budgets(spark, source, tmp_path):
         ({"layout": "gsop-r", "storage": 1.2, "groups": [["id"]]}, "layout='gsop'"),
     ):
         with pytest.raises(SidestepError, match=said):
-            sidestep.load(spark, source, tmp_path / "out", name="sales", log=LOG, **options)  # type: ignore[arg-type]
+            sidestep.load(spark, source, tmp_path / "out", name="sales", log=LOG, **options)
     with pytest.raises(SidestepError, match="log"):
         sidestep.load(spark, source, tmp_path / "out", layout="gsop-r", storage=1.2)
     assert divide_budget("1.2", None) == (None, 1.2)

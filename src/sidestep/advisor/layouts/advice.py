@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sidestep.advisor.layouts.choose import LEAST_GAIN, LayoutChoice
 from sidestep.advisor.layouts.column_groups import FAMILY, clearly_cheaper
+from sidestep.advisor.layouts.replicas import COPIES, StoragePoint
 from sidestep.layout.tree import column_of
 
 
@@ -47,6 +48,10 @@ class Advice:
     """The column groups that were weighed; a single one if no division of the columns was better. None: not weighed."""
     groups_command: str = ""
     """The command that loads the table into column groups."""
+    curve: tuple[StoragePoint, ...] = ()
+    """What queries would cost by how many times the table's cells may be stored, if that was asked for."""
+    copies_command: str = ""
+    """The command that loads the table with copies of some cells."""
     notes: tuple[str, ...] = ()
     """What a person should know of the log, in sentences."""
 
@@ -94,6 +99,13 @@ class Advice:
                 "why": self.groups_verdict,
                 "command": self.groups_command,
             },
+            "storage": None
+            if not self.curve
+            else {
+                "curve": [asdict(point) for point in self.curve],
+                "why": self.copies_verdict,
+                "command": self.copies_command,
+            },
             "notes": list(self.notes),
         }
 
@@ -125,7 +137,38 @@ class Advice:
             shown.append(Text(self.groups_verdict))
         if self.groups is not None and len(self.groups) > 1:
             shown.append(_command_text(self.groups_command))
+        if self.curve:
+            shown += [self._storage_table(), Text(self.copies_verdict)]
+            shown += [_command_text(self.copies_command)] if self._copies is not None else []
         return Group(*shown)
+
+    def _storage_table(self) -> Table:
+        table = Table(title="cells that may be stored more than once", title_justify="left", box=box.SIMPLE_HEAD)
+        for heading in ("budget", "stored", "layouts", "cost"):
+            table.add_column(heading, justify="right")
+        for point in self.curve:
+            table.add_row(f"{point.budget:g} x", f"{point.storage:.2f} x", f"{point.layouts:,}", f"{point.cost:.0%}")
+        return table
+
+    @property
+    def _copies(self) -> Estimate | None:
+        return next((one for one in self.estimates if one.layout == COPIES), None)
+
+    @property
+    def copies_verdict(self) -> str:
+        """What copies of some cells would bring, in words."""
+        copies = self._copies
+        if not self.curve:
+            return "Copies of cells were not weighed, as no storage was offered for them."
+        if copies is None:
+            return "No copy of cells would let these queries read less than column groups do."
+        best = min((one for one in self.estimates if one.layout != COPIES), key=lambda one: one.seconds)
+        return (
+            f"The costs are those of column groups searched by features, as shares of what they are without copies. By "
+            f"all means, copies within {self.curve[-1].budget:g} times the table's cells would have these queries read "
+            f"{copies.bytes:.1%} of the bytes, at {copies.seconds / max(best.seconds, 1e-9):.0%} of the cost of "
+            f"{best.layout}. To load them:"
+        )
 
     @property
     def recommends_groups(self) -> bool:

@@ -7,11 +7,14 @@ path leads there, and become groups of the table: some of them with only some of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from sidestep.advisor.families.columns import URGENT
 from sidestep.advisor.families.replicas import PartTrials, parts_of
+from sidestep.advisor.layouts.choose import Judges, Trial
 from sidestep.advisor.layouts.column_groups import (
     ChosenGroup,
     ChosenGroups,
@@ -19,18 +22,34 @@ from sidestep.advisor.layouts.column_groups import (
     arrange_group,
     choose_groups,
 )
+from sidestep.advisor.trials.cost import (
+    ID_BYTES,
+    PER_BYTE,
+    PER_FILE,
+    PER_GROUP,
+    PER_JOINED,
+    PER_ROW,
+    files_by_size,
+    reading,
+)
+from sidestep.advisor.trials.trial import Shares, catalog_of
 from sidestep.layout.columns.search import search
 from sidestep.layout.replicas.costs import scheme_cost
+from sidestep.layout.replicas.paths import find_path
 from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, check_budget, search_replicas
-from sidestep.layout.vectors import reduce_vectors
+from sidestep.layout.vectors import reduce_vectors, unpack
+from sidestep.synopsis import Catalog, kept_blocks
+from sidestep.synopsis.features.union_vectors import without_features
 from sidestep.workload import FeatureSet
 
 SEARCHED_ROWS, SEARCHED_VECTORS = 3_000, 300
 """Rows that schemes are searched on, and distinct vectors of a layout."""
 CURVE = (1.0, 1.1, 1.2, 1.5, 2.0)
 """The budgets that are shown to people who wonder."""
+COPIES = "copies"
+"""What the family is called where layouts are compared."""
 MOST_STORAGE = 10.0
 """More is never of use: a copy of the table for each of so many kinds of queries."""
 
@@ -131,3 +150,147 @@ def choose_replicas(
         f"sample, the queries of the log would read {share:.0%} of the cells that they read where all columns are in "
         "one, row ids included.",
     )
+
+
+def judge_replicas(
+    study: ColumnStudy, chosen: ChosenGroups, judges: Judges, widths: Mapping[str, float], file_rows: float
+) -> Trial:
+    """What queries would read of groups with copies, on rows that these were not arranged by; see ``judge_groups``.
+
+    Each query takes the path that it would take in a table: by the rows that it reads of each group that has all rows
+    it wants.
+    """
+    bench = _ReplicaBench(study, chosen, judges, widths, file_rows)
+    for query in range(len(judges.formulas)):
+        bench.add(query)
+    return bench.trial()
+
+
+@dataclass(frozen=True, eq=False)
+class _PartReads:
+    """What each query reads of a group, if it reads there."""
+
+    rows: Shares
+    """The share of all rows."""
+    files: Shares
+    groups: Shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Groups that some columns can be read from: one, or two partners."""
+
+    columns: frozenset[str]
+    parts: tuple[int, ...]
+    lacks: int | None
+    """The block that stands for the rows it lacks; None: none."""
+
+
+class _ReplicaBench:
+    """Adds up what queries read, each on its path."""
+
+    def __init__(
+        self,
+        study: ColumnStudy,
+        chosen: ChosenGroups,
+        judges: Judges,
+        widths: Mapping[str, float],
+        file_rows: float,
+    ) -> None:
+        self.study, self.chosen, self.judges, self.widths = study, chosen, judges, widths
+        drawn = study.draw_others(study.final_rows)
+        self.sample, self.words = study.sample.take(drawn), study.words[drawn]
+        self.units = max(1.0, self.sample.rows / study.unit_rows)
+        self.known = frozenset(name for group in chosen.groups for name in group.columns)
+        read = judges.columns or [self.known] * len(judges.formulas)
+        self.asked = [(names & self.known) or self.known for names in read]
+        self.file_rows = file_rows * self.width_of(self.known)
+        self.files_there = 0.0
+        self.reads = [self._read(group) for group in chosen.groups]
+        self.sources, self.lacking = self._sources()
+        self.cells, self.bytes, self.files, self.seconds, self.rows, self.touched = np.zeros((6, len(self.asked)))
+
+    def width_of(self, names: Iterable[str]) -> float:
+        """Bytes of a row in some columns."""
+        return max(1.0, sum(self.widths.get(name, 1.0) for name in names))
+
+    def _read(self, group: ChosenGroup) -> _PartReads:
+        features, queries = len(self.study.features), len(self.judges.formulas)
+        mine = np.arange(len(self.sample))
+        if group.rows is not None:
+            place = {feature: at for at, feature in enumerate(self.study.features)}
+            numbers = [place[feature] for feature in group.rows.features]
+            some = unpack(self.words, features)[:, numbers].any(axis=1)
+            mine = np.flatnonzero(some if group.rest_of is None else ~some)
+        if not len(mine):
+            return _PartReads(*np.zeros((3, queries)))
+        sample, words = self.sample.take(mine), self.words[mine]
+        blocks = group.arranged.blocks(sample, words, features, self.study.block(len(self.sample)))
+        of_unit = self.file_rows / self.width_of(group.columns) * len(self.sample) / max(1, self.study.unit_rows)
+        file_of_block = files_by_size(blocks.sizes, of_unit)
+        self.files_there += self.units * (int(file_of_block.max(initial=-1)) + 1)
+        local = [feature.formula for feature in group.layout.features.features]
+        catalog = catalog_of(sample, blocks, local, group.arranged.project(words, features))
+        kept = np.array([kept_blocks(catalog, formula) for formula in self.judges.formulas], np.bool_)
+        read = reading(blocks, file_of_block, kept.reshape(queries, len(blocks)))
+        return _PartReads(read.rows * len(mine) / len(self.sample), read.files, read.groups)
+
+    def _sources(self) -> tuple[list[_Source], Catalog]:
+        partial = [
+            at for at, group in enumerate(self.chosen.groups) if group.rows is not None and group.rest_of is None
+        ]
+        synopses = []
+        for block, at in enumerate(partial):
+            rows = self.chosen.groups[at].rows
+            assert rows is not None
+            synopses.append(without_features([one.formula for one in rows.features], block, len(partial)))
+        sources = []
+        for at, group in enumerate(self.chosen.groups):
+            parts = (at,) if group.rest_of is None else (group.rest_of, at)
+            sources.append(_Source(frozenset(group.columns), parts, partial.index(at) if at in partial else None))
+        nothing = np.zeros(len(partial), np.int64)
+        number = np.arange(len(partial), dtype=np.int32)
+        return sources, Catalog(number, nothing, nothing, len(partial), tuple(synopses))
+
+    def add(self, query: int) -> None:
+        """What a query reads on its path."""
+        wanted = kept_blocks(self.lacking, self.judges.formulas[query])
+        open_to = [each for each in self.sources if each.lacks is None or not wanted[each.lacks]]
+        rows = [sum(self.reads[at].rows[query] for at in each.parts) for each in open_to]
+        names = sorted(self.asked[query])
+        eligible = {at: [s for s, each in enumerate(open_to) if name in each.columns] for at, name in enumerate(names)}
+        path = find_path(eligible, rows)
+        for source in set(path.values()):
+            held = [names[at] for at, of in path.items() if of == source]
+            width = self.width_of(held)
+            self.cells[query] += rows[source] * len(held)
+            self.bytes[query] += rows[source] * width
+            self.rows[query] += rows[source]
+            self.touched[query] += 1
+            for at in open_to[source].parts:
+                read = self.reads[at]
+                files, groups = self.units * read.files[query], self.units * read.groups[query]
+                self.files[query] += files
+                scanned = read.rows[query] * self.sample.rows * (PER_ROW + width * PER_BYTE)
+                self.seconds[query] += files * PER_FILE + groups * PER_GROUP + scanned
+
+    def trial(self) -> Trial:
+        """The mean of all queries, with row ids and joins where several groups were read."""
+        weights = self.judges.weights
+        ids = np.where(self.touched > 1, self.rows, 0)
+        width = np.array([self.width_of(names) for names in self.asked])
+        columns = np.array([len(names) for names in self.asked])
+        seconds = self.seconds + ids * self.sample.rows * (PER_JOINED + ID_BYTES * PER_BYTE)
+
+        def mean(values: Shares, by: Shares = weights) -> float:
+            return float(np.average(values, weights=by)) if len(values) and by.any() else 0.0
+
+        return Trial(
+            COPIES,
+            f"{len(self.chosen.groups)} groups; {mean(self.touched):.1f} for a query",
+            mean(self.cells / columns),
+            mean((self.bytes + ID_BYTES * ids) / width, weights * width),
+            mean(self.files / max(1.0, self.files_there)),
+            mean(seconds),
+            np.zeros(1),
+        )

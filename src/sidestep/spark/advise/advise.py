@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Study, choose_from_study, widths_of
 from sidestep.advisor.layouts.hold_out import hold_out
+from sidestep.advisor.layouts.replicas import CURVE
 from sidestep.advisor.trials.cost import Reading, reading
 from sidestep.advisor.trials.trial import Blocks, catalog_of
-from sidestep.spark.advise.column_study import ColumnSource, weigh_column_groups
+from sidestep.layout.replicas.search import check_budget
+from sidestep.spark.advise.column_study import ColumnSource, weigh_column_groups, weigh_replicas
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import draw_study
 from sidestep.spark.advise.today import read_today
@@ -43,6 +45,7 @@ def advise(
     min_size: int | None = None,
     family: str | None = None,
     sample_rows: int | None = None,
+    storage: float | None = None,
     test_log: LogSource | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -53,9 +56,12 @@ def advise(
     others that it names, and ``dialect`` is its SQL, if that is not Spark's. A sample of rows is drawn, and layouts of
     each family are made of it: the table as it is, sorted, along a Z curve, grouped by features, cut by what queries
     ask for, and both together; with ``family``, of that one alone. Unless one of these is asked for, column groups are
-    weighed too. The queries of ``test_log`` judge them; without one, the last two fifths of the log do, with layouts
+    weighed too; and with ``storage``, column groups with copies of some cells, within so many times the table's cells
+    and with less. The queries of ``test_log`` judge them; without one, the last two fifths of the log do, with layouts
     made from the queries before. The choice that is reported for a load is by the whole log.
     """
+    if storage is not None:
+        check_budget(storage)
     path = resolve(spark, table)
     called = name or name_of(table, locate(path))
     source = read_source(spark, path, called)
@@ -82,14 +88,18 @@ def advise(
         chosen = choose_from_study(
             study, num_features=num_features, family=family, judges=held.judges, past=held.past, tell=watch.tell
         )
-        weighed = None
+        weighed, copied = None, None
         if all(value is None for value in given.values()):
             spec = LayoutSpec(min_size=study.min_size)
             groups_of = ColumnSource.of(source, spec, study.drawn.sample.rows)
             weighed = weigh_column_groups(held.early, held.judges, groups_of, watch.tell)
+            if storage is not None:
+                budgets = [*(each for each in CURVE if each < storage), storage]
+                copied = weigh_replicas(held.early, held.judges, groups_of, storage, watch.tell, curve=budgets)
     with watch.stage("estimate"):
         today = _read_today(source, index_dir, study, held.judges)
     trials = [*chosen.trials, *([] if weighed is None or weighed[1] is None else [weighed[1]])]
+    trials += [] if copied is None or copied[1] is None else [copied[1]]
     return Advice(
         called,
         chosen.layout,
@@ -101,6 +111,8 @@ def advise(
         _command(table, log, chosen.layout, source, given),
         None if weighed is None else tuple(group.columns for group in weighed[0].groups),
         _command(table, log, chosen.layout, source, {"layout": "gsop"}, in_place=False),
+        () if copied is None else copied[2],
+        _command(table, log, chosen.layout, source, {"layout": "gsop-r", "storage": storage}, in_place=False),
         workload.notes,
     )
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from sidestep.advisor.layouts.choose import Judges, Trial
 from sidestep.advisor.layouts.column_groups import ChosenGroups, ColumnStudy, choose_groups, judge_groups
-from sidestep.advisor.layouts.replicas import choose_replicas
+from sidestep.advisor.layouts.replicas import StoragePoint, choose_replicas, judge_replicas, storage_curve
 from sidestep.advisor.trials.column_queries import column_features, column_workload
 from sidestep.layout.vectors import pack
 from sidestep.predicate import DataType
@@ -127,6 +127,28 @@ def weigh_column_groups(
     if len(chosen.groups) == 1 or not len(study.sample):
         return chosen, None
     return chosen, judge_groups(study, chosen, judges, widths, source.file_rows)
+
+
+def weigh_replicas(
+    early: Workload,
+    judges: Judges,
+    source: ColumnSource,
+    storage: float,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    curve: Sequence[float] = (),
+) -> tuple[ChosenGroups, Trial | None, tuple[StoragePoint, ...]]:
+    """The same with copies of some cells within a storage budget, and what queries would cost at other budgets.
+
+    There is no trial where no copy is worth its place.
+    """
+    tell("copies of cells")
+    study, widths = study_columns(early, source)
+    points = storage_curve(study, curve) if len(study.sample) else ()
+    chosen = choose_replicas(study, storage, tell=tell)
+    if not chosen.replicated or not len(study.sample):
+        return chosen, None, points
+    return chosen, judge_replicas(study, chosen, judges, widths, source.file_rows), points
 
 
 def _some_queries(workload: Workload, table: str) -> Workload:

@@ -10,14 +10,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sidestep.advisor.layouts.choose import ChosenLayout
+from sidestep.advisor.layouts.choose import ChosenLayout, Trial
 from sidestep.advisor.layouts.column_groups import clearly_cheaper, given_groups
 from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.layout.replicas.search import check_budget
-from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups, weigh_column_groups
+from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups, weigh_column_groups, weigh_replicas
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
@@ -203,9 +203,11 @@ def load(
             checked, spec, chosen = _choose_spec(quiet, origin, request, index.folder, workload, watch)
         if layout == "auto" and workload is not None and usage is not None and chosen is not None:
             with watch.stage("weigh"):
-                better, why = _weigh_groups(origin, spec, workload, chosen, watch)
+                better, why = _weigh_groups(origin, spec, workload, chosen, watch, storage)
             notes.append(why)
-            if better:
+            if better != "sop":
+                if better == "gsop":
+                    request_of_groups = replace(request_of_groups, layout=replace(request, storage=None))
                 grouped = _load_groups(quiet, origin, request_of_groups, workload, usage, watch, notes)
                 if isinstance(grouped, LoadReport):
                     return grouped
@@ -325,23 +327,43 @@ def _check_group_options(layout: str, *, log: object, target: object, **others: 
 
 
 def _weigh_groups(
-    source: Source, spec: LayoutSpec, workload: Workload, chosen: ChosenLayout, watch: Watch
-) -> tuple[bool, str]:
-    """Whether later queries would rather have column groups than the layout of rows that was chosen, and why."""
+    source: Source,
+    spec: LayoutSpec,
+    workload: Workload,
+    chosen: ChosenLayout,
+    watch: Watch,
+    storage: float | None = None,
+) -> tuple[str, str]:
+    """What later queries would rather have: the layout of rows that was chosen, column groups, or these with copies.
+
+    The second is why.
+    """
     rows = chosen.trial
     if rows is None:
-        return False, "Column groups were not weighed: there is nothing to weigh them by."
+        return "sop", "Column groups were not weighed: there is nothing to weigh them by."
     held = hold_out(workload, table_workload(workload, source.name))
     total = source.rows.count()
-    tried, groups = weigh_column_groups(held.early, held.judges, ColumnSource.of(source, spec, total), watch.tell)
-    if groups is None:
-        return False, tried.summary
-    share = groups.seconds / max(rows.seconds, 1e-9)
-    better = clearly_cheaper(groups.seconds, rows.seconds)
-    return better, (
-        f"Column groups ({groups.detail}) would cost later queries {share:.0%} of what {rows.family} does, "
-        + ("so they were taken." if better else "which is no clear gain: the table is laid out in rows.")
-    )
+    columns = ColumnSource.of(source, spec, total)
+    tried, groups = weigh_column_groups(held.early, held.judges, columns, watch.tell)
+    said, copies = "", None
+    if storage is not None and storage > 1:
+        with_copies, copies, _ = weigh_replicas(held.early, held.judges, columns, storage, watch.tell)
+        said = "" if copies is None else _share_of("Copies of cells", copies, rows)
+        if copies is None and groups is None:
+            return "sop", with_copies.summary
+    best = min((one for one in (groups, copies) if one is not None), key=lambda one: one.seconds, default=None)
+    if best is None:
+        return "sop", tried.summary
+    kind = "gsop-r" if best is copies else "gsop"
+    better = clearly_cheaper(best.seconds, rows.seconds)
+    parts = ([] if groups is None else [_share_of("Column groups", groups, rows)]) + ([said] if said else [])
+    verdict = f"{kind} was taken." if better else "That is no clear gain: the table is laid out in rows."
+    return kind if better else "sop", " ".join([*parts, verdict])
+
+
+def _share_of(name: str, trial: Trial, rows: Trial) -> str:
+    share = trial.seconds / max(rows.seconds, 1e-9)
+    return f"{name} ({trial.detail}) would cost later queries {share:.0%} of what {rows.family} does."
 
 
 def _load_groups(

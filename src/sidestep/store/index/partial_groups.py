@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from sidestep.errors import SidestepError
-from sidestep.layout.vectors import words_for
 from sidestep.predicate.types import DataType
 from sidestep.store.index.layout_columns import askable
 from sidestep.store.index.table_index import TableIndex, warn_once
 from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups
 from sidestep.store.sidecars.layout import load_features
 from sidestep.synopsis import Catalog
-from sidestep.synopsis.features.union_vectors import UnionVectors
+from sidestep.synopsis.features.union_vectors import without_features
 from sidestep.workload.features.feature_set import FeatureSet
 
 MOST_CATALOGS = 64
@@ -71,9 +70,7 @@ class PartialGroups:
         about = askable(dict(columns), self._index.partition_columns, self._index.columns)
         synopses = []
         for number, own in features.items():
-            known = np.arange(len(place)) == place[number]
-            words = np.zeros((words_for(len(own)), len(place)), np.uint64)
-            vectors = UnionVectors(tuple(one.formula for one in own.features), words, known).about(about)
+            vectors = without_features([one.formula for one in own.features], place[number], len(place)).about(about)
             if vectors is not None:
                 synopses.append(vectors)
         nothing = np.zeros(len(place), np.int64)

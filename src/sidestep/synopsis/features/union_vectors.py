@@ -160,3 +160,9 @@ class UnionVectors:
                 common.intersection_update(self.answering(child))
             return tuple(sorted(common))
         return self._subsumption.subsuming(formula)
+
+
+def without_features(features: Sequence[Formula], block: int, blocks: int) -> UnionVectors:
+    """Vectors of which one block's alone is known: it stands for rows that satisfy none of some features."""
+    words = np.zeros((-(-len(features) // 64), blocks), np.uint64)
+    return UnionVectors(tuple(features), words, np.arange(blocks) == block)
