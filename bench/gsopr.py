@@ -6,21 +6,34 @@ and the later queries are judged on all rows, each on its best retrieval path. G
 approaches of 5.3, at the same storage. A cell is a value that a query reads, a row id counts as one; both are given as
 multiples of the table's rows, for an average query.
 
-With ``--wide``, the search is also timed on a made-up workload of 70 columns and 100 features.
+The parts: ``model`` is that; ``run`` loads the table with ``layout="gsop"`` and, for each budget above 1, with
+``layout="gsop-r"``, and runs the later queries on each: what they read and take through Spark, what loading takes, and
+what is stored. Every query gives the same answer on each, or the run ends. ``wide`` times the search on a made-up
+workload of 70 columns and 100 features.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import sidestep
+from bench.denorm_data import columns as denorm_columns
+from bench.denorm_data import make_denorm
+from bench.gsop import measure
+from bench.gsop_queries import SELECTIVE, random_queries
 from bench.gsopr_model import BUDGETS, SEARCHED_ROWS, SEARCHED_VECTORS, Measured, compare_schemes, replica_experiment
+from bench.options import add_parts
+from bench.session import spark_session
+from bench.tpch import DATA
 from sidestep.layout.columns.queries import ColumnQuery, ColumnWorkload, subsumed_by
 from sidestep.layout.columns.rows import RowsByFeatures
 from sidestep.layout.columns.search import search
@@ -28,6 +41,7 @@ from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.search import search_replicas
 from sidestep.layout.vectors import pack, reduce_vectors
 
+PARTS = ("model", "run", "wide")
 WIDE_COLUMNS, WIDE_FEATURES, WIDE_QUERIES = 70, 100, 600
 
 
@@ -38,21 +52,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--blocks", type=int, default=1_000, help="blocks that the whole table would have")
     parser.add_argument("--budgets", default=",".join(f"{budget:g}" for budget in BUDGETS), help="comma-separated")
     parser.add_argument("--basic", action=argparse.BooleanOptionalAction, default=True, help="GSOP-SE and GSOP-FC too")
-    parser.add_argument(
-        "--wide", action=argparse.BooleanOptionalAction, default=True, help="time a search on 70 columns"
-    )
+    parser.add_argument("--min-size", type=int, help="rows per block of what is loaded; by default as --blocks has it")
+    parser.add_argument("--runs", type=int, default=3, help="timed runs of each query, after one that is not; 0: none")
+    add_parts(parser, PARTS)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--memory", default="6g", help="of Spark's driver")
     parser.add_argument("--seed", type=int, default=1, help="of the queries")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     console = Console()
     budgets = [float(text) for text in str(args.budgets).split(",")]
+    found: dict[str, Any] = _model(args, budgets, console) if "model" in args.parts else {}
+    if "run" in args.parts:
+        found |= _run(args, budgets, console)
+    if "wide" in args.parts:
+        taken = wide_search(budgets, args.seed)
+        found["wide_search_s"] = {name: round(seconds, 1) for name, seconds in taken}
+    return found
+
+
+def _run(args: argparse.Namespace, budgets: Sequence[float], console: Console) -> dict[str, Any]:
+    train, test = (
+        list(random_queries(n, s, SELECTIVE)) for n, s in ((args.train, args.seed), (args.test, args.seed + 1))
+    )
+    source = make_denorm(args.data, args.sf)
+    spark = spark_session(args.memory)
+    folder = args.data / f"gsopr-sf{args.sf:g}-seed{args.seed}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    log = folder / "log.sql"
+    log.write_text(";\n".join(query.sql for query in train) + ";\n")
+    rows = round(6_000_000 * args.sf)
+    min_size = args.min_size or max(20, rows // args.blocks)
+    names = {f"{budget:.1f}": f"within_{budget:.1f}".replace(".", "_") for budget in budgets}
+    loads: dict[str, Any] = {}
+    try:
+        for budget in budgets:
+            name = f"{budget:.1f}"
+            began = time.perf_counter()
+            report = sidestep.load(
+                spark,
+                source,
+                folder / names[name],
+                name="denorm",
+                tables={},
+                log=log,
+                layout="gsop-r",
+                storage=budget,
+                min_size=min_size,
+            )
+            cells = sum(group.rows * len(group.columns) for group in report.groups)
+            loads[name] = {
+                "seconds": round(time.perf_counter() - began, 1),
+                "stages": {stage.name: round(stage.seconds, 1) for stage in report.stages},
+                "storage": round(cells / (report.rows * len(denorm_columns())), 3) if report.groups else 1.0,
+                "bytes": report.bytes_after,
+                "groups": len(report.groups),
+                "copies": sum(bool(group.copies) for group in report.groups),
+            }
+            console.print(f"within {name}:", loads[name], *report.notes, sep="\n")
+        paths = {view: folder / view for view in names.values()}
+        reads, _ = measure(spark, paths, test, args.runs, console)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    of = {name: reads[view] for name, view in names.items()}
+    return {
+        "seconds": {name: round(each.seconds, 3) for name, each in of.items()} if args.runs else None,
+        "spark": {
+            "cells": {name: round(each.total, 4) for name, each in of.items()},
+            "row_ids": {name: round(each.row_ids, 4) for name, each in of.items()},
+            "bytes": {name: round(each.bytes) for name, each in of.items()},
+            "templates": {name: each.by_template for name, each in of.items()},
+        },
+        "load": loads,
+    }
+
+
+def _model(args: argparse.Namespace, budgets: Sequence[float], console: Console) -> dict[str, Any]:
     experiment = replica_experiment(args.sf, args.train, args.test, args.blocks, args.seed)
     measured = compare_schemes(experiment, budgets, console.print, args.basic)
     _print(console, measured, f"{args.test} later queries, SF {args.sf:g}, {experiment.rows:,} rows")
     replicated = {f"{budget:.1f}": measured[f"gsop-r {budget:g}"] for budget in budgets}
     gsop = measured["gsop"].total
-    wide = wide_search(budgets, args.seed) if args.wide else []
     return {
         "cells": {name: round(each.total, 4) for name, each in replicated.items()},
         "times_fewer_cells": {name: round(gsop / each.total, 2) for name, each in replicated.items() if each.total},
@@ -60,7 +142,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "storage": {name: round(each.storage, 3) for name, each in measured.items()},
         "row_ids": {name: round(each.row_ids, 4) for name, each in measured.items()},
         "search_s": {name: round(each.search_s, 1) for name, each in replicated.items()},
-        "wide_search_s": {name: round(taken, 1) for name, taken in wide},
         "greedy_optimal_share": {name: round(each.greedy_optimal, 4) for name, each in replicated.items()},
         "templates": {name: each.by_template for name, each in measured.items()},
     }

@@ -49,7 +49,7 @@ from sidestep.store.index import index_file
 from sidestep.store.index.index_file import open_index_file
 from sidestep.store.location import locate
 from sidestep.store.sidecars import column_groups, denormalized, group_layouts, layout, range_tables
-from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups
+from sidestep.store.sidecars.column_groups import COLUMN_GROUPS, ColumnGroups, GroupRows
 from sidestep.store.sidecars.denormalized import DENORMALIZED
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS, GroupLayouts
 from sidestep.store.sidecars.layout import LAYOUTS, LayoutSpec, load_features, load_layout, save_features, save_layout
@@ -143,7 +143,9 @@ def read_groups(path: Path, expected: Any, folder: Path) -> Any:
     groups = COLUMN_GROUPS.load(locate(folder))
     assert groups is not None
     columns = [list(group) for group in groups.groups]
-    return {"schema": json.loads(groups.schema), "groups": columns, "buckets": groups.buckets}
+    rows = [[number, some.features, some.rest_of] for number, some in groups.rows.items()]
+    found = {"schema": json.loads(groups.schema), "groups": columns, "buckets": groups.buckets}
+    return found | ({"rows": rows} if rows else {})
 
 
 def read_group_layouts(path: Path, expected: Any, folder: Path) -> Any:
@@ -320,13 +322,16 @@ def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path
     fields: list[dict[str, Any]] = [
         {"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("a", "b c")
     ]
-    groups = ColumnGroups(json.dumps({"type": "struct", "fields": fields}), (("b c",), ("a",)), 4)
+    schema = json.dumps({"type": "struct", "fields": fields})
+    groups = ColumnGroups(schema, (("b c",), ("a", "b c"), ("a",)), 4, rows={1: GroupRows("x"), 2: GroupRows("x", 1)})
     layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",))
     for sidecar, value, name in ((COLUMN_GROUPS, groups, "groups"), (GROUP_LAYOUTS, layouts, "group-layouts")):
         folder = tmp_path / name
         sidecar.save(locate(folder), value)  # type: ignore[arg-type]
         check(written(folder), f"{name}.v{NEWEST[name]}")
         assert sidecar.load(locate(folder)) == value
+    plain = ColumnGroups(schema, (("b c",), ("a",)), 4)
+    check(plain.to_json(), "groups.v1")
 
 
 def test_denormalized_tables_are_written_as_described(tmp_path: Path) -> None:
