@@ -12,7 +12,7 @@ import pytest
 
 from sidestep.workload.features.feature_set import Feature, FeatureSet
 from tests.spark.grouped import Laid
-from tests.spark.soundness.test_column_groups_life import FEATURES, Life, columns_of_feature
+from tests.spark.soundness.test_column_groups_life import FEATURES, Life, Row, columns_of_feature
 
 pytestmark = pytest.mark.spark
 STEPS = 5
@@ -38,6 +38,11 @@ class CopiedLife(Life):
             columns = tuple(self.chance.sample(names, self.chance.randint(1, len(names))))
             laid.append(Laid(columns, order=(columns[0],) if columns[0] in ("id", "n") else (), rows=self.some(known)))
         return laid
+
+    def new_rows(self, count: int) -> list[Row]:
+        # Of files with NaN Spark's own filters lose rows, and of other files others: x > 0.5 holds for NaN.
+        rows = super().new_rows(count)
+        return [{name: 0.75 if value != value else value for name, value in row.items()} for row in rows]
 
     def some(self, known: list[Feature]) -> FeatureSet:
         return FeatureSet("rows", tuple(self.chance.sample(known, self.chance.randint(1, len(known)))))

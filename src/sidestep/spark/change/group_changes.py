@@ -166,16 +166,15 @@ def _moved(session: SparkSession, target: GroupsTarget, changes: RowChanges) -> 
 def _rows_by_group(session: SparkSession, target: GroupsTarget, changes: RowChanges) -> dict[int, Counter[int]]:
     """By group and action, how many of the rows that change it is to have."""
     wanted = dict.fromkeys(target.plans, changes.by_action)
-    some = {number: plan.rows for number, plan in target.plans.items() if plan.rows is not None}
-    if not some:
-        return wanted
-    rows = _changed_rows(session, target, changes).persist()
-    try:
-        for number, part in some.items():
-            found = part.of(rows).groupBy(ACTION).count().collect()
-            wanted[number] = Counter({row[ACTION]: row["count"] for row in found})
-    finally:
-        rows.unpersist()
+    rows = _changed_rows(session, target, changes)
+    for number, plan in target.plans.items():
+        if plan.rows is None:
+            continue
+        if plan.rows.rest_of is not None:
+            wanted[number] = changes.by_action - wanted[plan.rows.rest_of]
+            continue
+        found = plan.rows.of(rows).groupBy(ACTION).count().collect()
+        wanted[number] = Counter({row[ACTION]: row["count"] for row in found})
     return wanted
 
 
