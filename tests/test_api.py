@@ -82,7 +82,7 @@ WRITE = ["index_dir", "progress"]
 PARAMETERS = {
     "advise": [
         "spark", "log", "table", "name", "tables", "dialect", "by", "num_features", "min_size", "family",
-        "sample_rows", "test_log", *WRITE,
+        "sample_rows", "storage", "test_log", *WRITE,
     ],
     "analyze": [
         "spark", "log", "tables", "num_features", "threshold", "dates", "negations", "dialect", "miner", "progress",
@@ -102,7 +102,8 @@ PARAMETERS = {
     ],
     "load": [
         "spark", "source", "target", "name", "features", "log", "tables", "dialect", "by", "num_features", "min_size",
-        "order", "unit_rows", "file_bytes", "family", "layout", "groups", "synopses", "budget", "limit", *WRITE,
+        "order", "unit_rows", "file_bytes", "family", "layout", "groups", "storage", "synopses", "budget",
+        "limit", *WRITE,
     ],
     "merge": ["spark", "table", "source", "on", "target_alias", "source_alias", "index_dir"],
     "metrics": ["df"],

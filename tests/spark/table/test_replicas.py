@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sidestep
+from sidestep.advisor.layouts import column_groups
 from sidestep.cli.options import divide_budget
 from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.store.index.grouped_table import read_groups
@@ -170,3 +171,29 @@ def test_a_budget_of_one_is_column_groups(spark, source, tmp_path):
     assert table is None or not table.groups.rows
     noted = list((tmp_path / "one" / "_sidestep" / "groups" / "_sidestep").glob("_groups-*.json"))
     assert all(json.loads(path.read_text())["format"] == 1 for path in noted)
+
+
+@pytest.mark.spark
+def test_advice_shows_the_cost_by_budget(spark, source):
+    advice = sidestep.advise(spark, LOG, source, name="sales", min_size=40, storage=1.5)
+    assert [point.budget for point in advice.curve] == [1.0, 1.1, 1.2, 1.5]
+    costs = [point.cost for point in advice.curve]
+    assert costs[0] == 1
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < 0.8
+    assert all(point.storage <= point.budget + 1e-6 for point in advice.curve)
+    assert "cells that may be stored more than once" in str(advice)
+    assert "--layout gsop-r" in advice.copies_command
+    assert len(advice.to_dict()["storage"]["curve"]) == 4
+    with pytest.raises(SidestepError, match="at least 1"):
+        sidestep.advise(spark, LOG, source, name="sales", storage=0.5)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_load_with_storage_takes_what_later_queries_would_rather_have(spark, enabled, source, tmp_path, monkeypatch):
+    monkeypatch.setattr(column_groups, "CLEAR_GAIN", -100.0)
+    report = sidestep.load(spark, source, tmp_path / "out", name="sales", log=LOG, storage=1.5, min_size=40)
+    assert any("was taken." in note for note in report.notes)
+    assert any(note.startswith("Column groups (") and "Copies of cells (" in note for note in report.notes)
+    assert {row["id"]: row for row in parts_of(tmp_path / "out")} == {row["id"]: row for row in sales().to_pylist()}
