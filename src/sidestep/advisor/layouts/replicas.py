@@ -62,7 +62,7 @@ def try_replicas(
     rows = LayoutRows(workload, vectors, study.block(len(drawn)), WIDE_VECTORS)
     found = search_replicas(workload, rows, budget, given_groups(groups, workload.columns), seconds=seconds / 2)
     parts = PartTrials(workload, study.sample, study.words, study.block(len(study.sample)), RATED_ROWS)
-    tried = []
+    tried: list[ReplicasTrial] = []
     # The last first: what the whole budget is good for is what is asked for most.
     for one in reversed(_some(found.frontier)):
         if tried and time.thread_time() - began > seconds:

@@ -13,7 +13,7 @@ export async function layout(main, workspace) {
   const logs = workspace.logs.filter((one) => !one.problem);
   const body = h("div.stack");
   const head = h("div.row.end");
-  fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Layout"), h("p.muted", {}, "What the queries of a log would read with other blocks, column groups and replicas, and the load that makes a table so.")), head), body);
+  fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Layout"), h("p.muted", {}, "What the queries of a log would read under other layouts, and the load that makes one.")), head), body);
   if (!tables.length || !logs.length) {
     fill(body, empty(tables.length ? "No log here yet" : "No tables here", "A layout is made for a table by the queries of a log: both have to be in the folder."));
     return;
