@@ -68,9 +68,10 @@ def what_if(
         study, _ = study_columns(workload, ColumnSource.of(source, spec, total, unit_rows=total))
     points: list[WhatIfPoint] = []
     columns = study.workload.columns
-    with watch.stage("try"):
-        for size in sizes:
-            watch.tell(f"blocks of {size:,} rows")
+    for size in sizes:
+        # A stage of its own for each: after every stage a job can be stopped.
+        with watch.stage(f"blocks of {size:,} rows"):
+            watch.tell("column groups")
             sized = replace(study, min_size=size)
             trial = try_groups(sized, seconds=SECONDS)
             ids = len(trial.groups) if len(trial.groups) > 1 else 0
@@ -79,17 +80,13 @@ def what_if(
                 WhatIfPoint(GSOP, size, trial.read, (len(columns) + ids) / max(1, len(columns)), trial.groups),
             ]
             if budget > 1:
-                watch.tell(f"blocks of {size:,} rows, with replicas")
+                watch.tell("replicas")
+                tried = try_replicas(sized, trial.groups, budget, seconds=REPLICA_SECONDS)
                 points += [
                     WhatIfPoint(
-                        GSOP_R,
-                        size,
-                        one.read,
-                        one.storage,
-                        tuple(layout.columns for layout in one.layouts),
-                        one.layouts,
+                        GSOP_R, size, one.read, one.storage, tuple(each.columns for each in one.layouts), one.layouts
                     )
-                    for one in try_replicas(sized, trial.groups, budget, seconds=REPLICA_SECONDS)
+                    for one in tried
                 ]
     queries = int(study.workload.weights.sum())
     return WhatIf(called, tuple(points), queries, len(study.sample), total)
