@@ -168,7 +168,7 @@ def tour(out: Console, sf: float, data: Path, training: int, runs: int) -> list[
         out.print(sidestep.explain(re.sub(rf"\b{NAME}\b", views[LAID_OUT], texts[EXPLAINED]), spark))
     _title(out, "6. See it for yourself", "the console: analyze, try layouts, and watch queries skip")
     tables = f"-t {NAME}={source} -t {NAME}_laid_out={target}"
-    out.print(Text(f"  .venv/bin/sidestep serve {tables} --log {log}"), soft_wrap=True)
+    out.print(Text(f"  .venv/bin/sidestep serve {data} {tables} --log {log} --open"), soft_wrap=True)
     return outcomes
 
 

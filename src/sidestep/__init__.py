@@ -9,6 +9,7 @@
 from sidestep._version import __version__
 from sidestep.advisor.layouts.advice import Advice, Estimate
 from sidestep.advisor.layouts.choose import LayoutChoice
+from sidestep.advisor.layouts.replica_trials import WhatIfReplica
 from sidestep.advisor.layouts.what_if import WhatIf, WhatIfPoint
 from sidestep.errors import Conflict, DamagedFile, SidestepError, SidestepWarning, TableNotFound, UnsupportedTable
 from sidestep.prune.explain.explanation import Amounts, Explanation, Reason, ScanReport
@@ -100,6 +101,7 @@ __all__ = [
     "VacuumReport",
     "WhatIf",
     "WhatIfPoint",
+    "WhatIfReplica",
     "WriteReport",
     "__version__",
     "advise",

@@ -72,10 +72,12 @@ class Advise(OfTable):
 
 
 class WhatIf(OfTable):
-    """Estimate what queries would read with other sizes of blocks, and with columns in groups."""
+    """Estimate what queries would read with other sizes of blocks, columns in groups, and some cells stored twice."""
 
     log: Name
     min_sizes: Annotated[list[Rows], Field(max_length=12)] | None = None
+    budget: Annotated[float, Field(ge=1, le=4)] = 2.0
+    """What replicas may take on disk, as a multiple of the table."""
 
 
 class Load(OfTable):
@@ -152,9 +154,11 @@ class Console:
         """The tables by what a log calls them."""
         return self.workspace.paths | {name: str(self.workspace.table(table).path) for name, table in names.items()}
 
-    def others(self, table: str, name: str | None) -> dict[str, str]:
-        """The tables that a log may name beside one."""
-        return {other: path for other, path in self.workspace.paths.items() if other not in (table, name)}
+    def log_options(self, asked: OfTable) -> dict[str, Any]:
+        """What a log calls the table that is asked about, and the tables that it may name beside that one."""
+        name = asked.name or asked.table
+        others = {other: path for other, path in self.workspace.paths.items() if other not in (asked.table, name)}
+        return {"name": name, "tables": others}
 
 
 def make_app(console: Console) -> FastAPI:
@@ -276,105 +280,69 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
             _analysis_data,
         )
 
+    def begin_for(
+        kind: str,
+        asked: OfTable,
+        act: Callable[..., Any],
+        data: Any = None,
+        *,
+        about: str | None = None,
+        **options: Any,
+    ) -> Response:
+        """Begin a job on a table, and with the queries of a log if one is named."""
+        table = str(workspace.table(asked.table).path)
+        if asked.log is not None:
+            options |= {"log": str(workspace.log(asked.log).path), **console.log_options(asked)}
+        about = about or (asked.table if asked.log is None else f"{asked.table} by {asked.log}")
+        return begin(kind, about, asked, lambda progress: act(spark, table=table, progress=progress, **options), data)
+
     @app.post("/api/jobs/advise", status_code=202)
     def advise(asked: Advise) -> Response:
         """Estimate what queries would read under other row orders."""
-        table, path = str(workspace.table(asked.table).path), str(workspace.log(asked.log).path)
-        name = asked.name or asked.table
-        options: dict[str, Any] = {
-            "name": name,
-            "tables": console.others(asked.table, name),
-            "min_size": asked.min_size,
-        }
-        return begin(
+        return begin_for(
             "advise",
-            f"{asked.table} by {asked.log}",
             asked,
-            lambda progress: sidestep.advise(spark, path, table, progress=progress, **options),
+            sidestep.advise,
             lambda advice: advice.to_dict() | {"verdict": advice.verdict},
+            min_size=asked.min_size,
         )
 
     @app.post("/api/jobs/what-if", status_code=202)
     def what_if(asked: WhatIf) -> Response:
-        """Estimate what queries would read with other sizes of blocks, and with columns in groups."""
-        table, path = str(workspace.table(asked.table).path), str(workspace.log(asked.log).path)
-        name = asked.name or asked.table
-        options: dict[str, Any] = {
-            "name": name,
-            "tables": console.others(asked.table, name),
-            "min_sizes": asked.min_sizes,
-        }
-        return begin(
-            "what-if",
-            f"{asked.table} by {asked.log}",
-            asked,
-            lambda progress: sidestep.what_if(spark, path, table, progress=progress, **options),
-        )
+        """Estimate what queries would read with other sizes of blocks, columns in groups, and replicas."""
+        return begin_for("what-if", asked, sidestep.what_if, min_sizes=asked.min_sizes, budget=asked.budget)
 
     @app.post("/api/jobs/load", status_code=202)
     def load(asked: Load) -> Response:
         """Lay a table out by its workload, as a new table."""
-        table, path = str(workspace.table(asked.table).path), str(workspace.log(asked.log).path)
-        target, name = str(workspace.new_table(asked.target)), asked.name or asked.table
-        options = asked.model_dump(include={"min_size", "num_features", "layout", "family"})
-        others = console.others(asked.table, name)
-        return begin(
+        return begin_for(
             "load",
-            f"{asked.table} to {asked.target}",
             asked,
-            lambda progress: sidestep.load(
-                spark, table, target, log=path, name=name, tables=others, progress=progress, **options
-            ),
+            lambda spark, table, **options: sidestep.load(spark, table, **options),
             lambda report: report.to_dict() | {"text": str(report)},
+            about=f"{asked.table} to {asked.target}",
+            target=str(workspace.new_table(asked.target)),
+            **asked.model_dump(include={"min_size", "num_features", "layout", "family"}),
         )
 
     @app.post("/api/jobs/optimize", status_code=202)
     def optimize(asked: Optimize) -> Response:
         """Organize the rows that came since a table was laid out, and with a log the units that are worth it."""
-        table = str(workspace.table(asked.table).path)
-        options: dict[str, Any] = {}
-        if asked.log is not None:
-            name = asked.name or asked.table
-            options = {"log": str(workspace.log(asked.log).path), "name": name}
-            options["tables"] = console.others(asked.table, name)
-        return begin(
-            "optimize",
-            asked.table,
-            asked,
-            lambda progress: sidestep.optimize(spark, table, all=True, progress=progress, **options),
-            lambda report: {"text": str(report)},
-        )
+        return begin_for("optimize", asked, sidestep.optimize, lambda report: {"text": str(report)}, all=True)
 
     @app.post("/api/jobs/index", status_code=202)
     def index(asked: Index) -> Response:
         """Index the files of a table that are not indexed yet."""
-        table = str(workspace.table(asked.table).path)
-        options: dict[str, Any] = {"rebuild": asked.rebuild}
-        if asked.log is not None:
-            name = asked.name or asked.table
-            options |= {"log": str(workspace.log(asked.log).path), "name": name}
-            options["tables"] = console.others(asked.table, name)
-        return begin(
-            "index",
-            asked.table,
-            asked,
-            lambda progress: sidestep.index(spark, table, progress=progress, **options),
-            status_data,
-        )
+        return begin_for("index", asked, sidestep.index, status_data, rebuild=asked.rebuild)
 
     @app.post("/api/jobs/drift", status_code=202)
     def drift(asked: Drift) -> Response:
         """How far the queries of a log have moved from those that a table was laid out for."""
-        table, path = workspace.table(asked.table).path, str(workspace.log(asked.log).path)
-        name = asked.name or asked.table
-        others = console.others(asked.table, name)
-        return begin(
-            "drift",
-            f"{asked.table} by {asked.log}",
-            asked,
-            lambda progress: sidestep.status(spark, table, log=path, name=name, tables=others),
-            status_data,
-        )
+
+        def measure(spark: SparkSession, *, progress: Progress, table: str, **options: Any) -> IndexStatus:
+            return sidestep.status(spark, table, **options)
+
+        return begin_for("drift", asked, measure, status_data)
 
     @app.get("/api/jobs")
     def list_jobs() -> Response:

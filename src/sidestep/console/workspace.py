@@ -63,6 +63,8 @@ class Workspace:
                 raise SidestepError(f"There is no log at {log}: give the path of a file or a folder.")
         if not (self.folders or self._given):
             raise SidestepError("The console needs a folder of tables, or a table: sidestep serve FOLDER.")
+        self._known = {*self._given.values(), *self._logs}
+        """What has a name already: it is not listed once more by that of its folder."""
         self._lock = threading.Lock()
         self._looked = -SECONDS
         self._entries: dict[str, Entry] = {}
@@ -138,7 +140,7 @@ class Workspace:
         except OSError:
             return
         for path in inside:
-            if path.name.startswith((".", "_")):
+            if path.name.startswith((".", "_")) or path in self._known:
                 continue
             where = str(folder.relative_to(root)) if folder != root else ""
             if not path.resolve().is_relative_to(root):

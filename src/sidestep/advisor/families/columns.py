@@ -118,6 +118,10 @@ class ColumnTrials:
         """The arrangement with which queries read least, if each reads so many columns here."""
         return self._try_for(columns.astype(np.int32))[0]
 
+    def read_by_all(self, group: ArrangedGroup) -> Floats:
+        """The rows that each filter reads of columns that are so arranged, whether its queries ask for them or not."""
+        return self._read(group, np.arange(len(self.workload.filters)))
+
     def _try(self, group: Group) -> tuple[ArrangedGroup, Floats]:
         return self._try_for(self.workload.reads[:, sorted(group)].sum(axis=1).astype(np.int32))
 

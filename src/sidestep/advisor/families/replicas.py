@@ -85,6 +85,14 @@ class PartTrials:
         """The arrangement that suits the queries of the part best."""
         return self.trials(part).arrange_for(part.columns_read)
 
+    def read(self, part: LayoutPart) -> Floats:
+        """For each filter what it reads of the part, as a share of all rows."""
+        trials = self.trials(part)
+        if not len(trials.sample):
+            return np.zeros(len(self.workload.filters))
+        share = float(part.holds(self._bits).mean()) / len(trials.sample)
+        return np.asarray(share * trials.read_by_all(self.arrange(part)))
+
     def trials(self, part: LayoutPart) -> ColumnTrials:
         """Some of the rows of the part."""
         key = part.features, part.rest

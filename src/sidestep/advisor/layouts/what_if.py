@@ -9,10 +9,11 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 
+from sidestep.advisor.layouts.replica_trials import WhatIfReplica
 from sidestep.render import as_text
 from sidestep.workload.features.quality import Curve
 
-SOP, GSOP = "sop", "gsop"
+SOP, GSOP, GSOP_R = "sop", "gsop", "gsop-r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class WhatIfPoint:
     """One layout with one size of blocks."""
 
     layout: str
-    """sop: all columns in one group; gsop: column groups, each with a row order of its own."""
+    """sop: all columns in one group; gsop: column groups, each with a row order of its own; gsop-r: groups that hold
+    some cells once more, for queries that another row order suits better."""
     min_size: int
     """Rows of a block, at least."""
     read: float
@@ -29,6 +31,8 @@ class WhatIfPoint:
     """What it takes on disk in cells, row ids included, as a multiple of the table."""
     groups: tuple[tuple[str, ...], ...]
     """The columns of each group."""
+    replicas: tuple[WhatIfReplica, ...] = ()
+    """For gsop-r, what each of the groups holds."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,14 @@ class WhatIf:
 
     @property
     def curves(self) -> dict[str, Curve]:
-        """For each layout, what is read by the size of blocks."""
+        """For each layout, the least that is read by the size of blocks, whatever it takes on disk."""
+        least: dict[str, dict[float, float]] = {layout: {} for layout in self.layouts}
+        for one in self.points:
+            of_size = least[one.layout]
+            of_size[float(one.min_size)] = min(one.read, of_size.get(float(one.min_size), one.read))
         return {
-            layout: Curve(
-                layout,
-                "rows of a block, at least",
-                "cells read",
-                tuple((float(one.min_size), one.read) for one in self.points if one.layout == layout),
-            )
-            for layout in self.layouts
+            layout: Curve(layout, "rows of a block, at least", "cells read", tuple(sorted(of_size.items())))
+            for layout, of_size in least.items()
         }
 
     @property

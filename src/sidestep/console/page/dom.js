@@ -15,6 +15,13 @@ export function h(tag, attributes = {}, ...children) {
   return made;
 }
 
+export const svg = (tag, attributes = {}, ...children) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+
 export const $ = (id) => document.getElementById(id);
 export const fill = (element, ...children) => { element.replaceChildren(...children.flat(4).filter(Boolean)); return element; };
 

@@ -52,7 +52,8 @@ export function stepText(job) {
   if (step.total) words.push(`${count(step.done)} of ${count(step.total)} ${step.unit}`);
   if (step.total && step.done) words.push(`${count(Math.round(step.rate))} ${step.unit}/s`);
   if (step.seconds_left !== null && step.total) words.push(`${time(step.seconds_left)} left`);
-  return words.join(" · ");
+  const text = words.join(" · ");
+  return text[0].toUpperCase() + text.slice(1);
 }
 
 const hues = ["--accent", "--k-feature", "--k-induced", "--k-range", "--k-grt", "--k-selector", "--k-zone", "--k-values", "--k-bloom", "--k-partition"];

@@ -1,12 +1,5 @@
 // The join graph: tables with what is left of their blocks, conditions between them, and the predicates that flowed.
-import { count, plural } from "./dom.js";
-
-const svg = (tag, attributes = {}, ...children) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-};
+import { count, plural, svg } from "./dom.js";
 
 function levels(graph) {
   const near = new Map(graph.nodes.map((node) => [node.id, new Set()]));

@@ -1,11 +1,11 @@
 // Layout: what queries would read under other layouts, and the load that makes one.
-import { after, bar, busy, card, choice, count, empty, fill, h, note, percent, plural, short, size, slider, table, tile, time } from "./dom.js";
+import { bar, busy, card, choice, count, empty, fill, h, note, percent, plural, short, size, slider, svg, table, tile, time } from "./dom.js";
 import { api } from "./api.js";
 import { curves } from "./charts.js";
 import { breakdown, finished, jobCard, newest, onJobs, over, sparkStages, start, stepText } from "./jobs.js";
 
 const kept = { table: null, log: null, size: null, layout: "sop", budget: 1.5 };
-const titles = { sop: "SOP: all columns together", gsop: "GSOP: column groups" };
+const titles = { sop: "SOP: all columns together", gsop: "GSOP: column groups", "gsop-r": "GSOP-R: with replicas" };
 const hues = ["--accent", "--k-induced", "--k-feature", "--k-range", "--k-grt", "--k-selector", "--k-values", "--k-bloom", "--k-read", "--k-other"];
 
 export async function layout(main, workspace) {
@@ -13,7 +13,7 @@ export async function layout(main, workspace) {
   const logs = workspace.logs.filter((one) => !one.problem);
   const body = h("div.stack");
   const head = h("div.row.end");
-  fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Layout"), h("p.muted", {}, "What the queries of a log would read with other blocks and column groups, and the load that makes them so.")), head), body);
+  fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Layout"), h("p.muted", {}, "What the queries of a log would read under other layouts, and the load that makes one.")), head), body);
   if (!tables.length || !logs.length) {
     fill(body, empty(tables.length ? "No log here yet" : "No tables here", "A layout is made for a table by the queries of a log: both have to be in the folder."));
     return;
@@ -41,9 +41,9 @@ export async function layout(main, workspace) {
   const stops = [];
   const fits = (job) => job.request.table === kept.table && job.request.log === kept.log && !["failed", "stopped"].includes(job.state);
 
-  const askWhatIf = () => empty("What if?", "Tries block sizes and column groups on a sample of the table's rows, for the queries of the log. Nothing is written.",
-    h("button.button.primary", { id: "what-if", onclick: async () => { try { followWhatIf((await start("what-if", { table: kept.table, log: kept.log })).id); } catch (problem) { fill(whatIf, note(problem.message, "bad")); } } }, "Try block sizes and column groups"));
-  const followWhatIf = follow(whatIf, "what-if", (job) => showWhatIf(whatIf, job.result, loadForm), askWhatIf);
+  const askWhatIf = () => empty("What if?", "Tries block sizes, column groups (GSOP) and replicas of some cells (GSOP-R) on a sample of the table's rows, for the queries of the log. Nothing is written.",
+    h("button.button.primary", { id: "what-if", onclick: async () => { try { followWhatIf((await start("what-if", { table: kept.table, log: kept.log })).id); } catch (problem) { fill(whatIf, note(problem.message, "bad")); } } }, "Try layouts"));
+  const followWhatIf = follow(whatIf, "what-if", (job) => showWhatIf(whatIf, job.result), askWhatIf);
   const askAdvice = () => card("Row orders", "Sorted, along a Z curve, grouped by features, cut by what queries ask for: which would serve the later queries best?",
     h("button.button", { id: "advise", onclick: async () => { try { followAdvice((await start("advise", { table: kept.table, log: kept.log, ...(kept.size ? { min_size: kept.size } : {}) })).id); } catch (problem) { fill(advice, note(problem.message, "bad")); } } }, "Compare row orders"));
   const followAdvice = follow(advice, "advise", (job) => showAdvice(advice, job.result), askAdvice);
@@ -115,7 +115,7 @@ function loadedCard(job) {
   report.notes.map((text) => note(text)), h("div.row", {}, h("a.button", { href: "#/skipping", style: "text-decoration:none" }, "Run a query on it"))));
 }
 
-function showWhatIf(place, result, loadForm) {
+function showWhatIf(place, result) {
   const sizes = [...new Set(result.points.map((one) => one.min_size))].sort((a, b) => a - b);
   kept.size = sizes.includes(kept.size) ? kept.size : sizes[Math.floor(sizes.length / 2)];
   const most = Math.max(1.05, ...result.points.map((one) => one.storage));
@@ -123,16 +123,32 @@ function showWhatIf(place, result, loadForm) {
   const detail = h("div.stack");
   const chart = h("div");
   const storage = h("div");
+  const least = (points) => points.reduce((best, one) => (!best || one.read < best.read ? one : best), null);
+  const fitting = (size, name) => result.points.filter((one) => one.min_size === size && (!name || one.layout === name) && one.storage <= kept.budget + 1e-9);
+  const names = [...new Set(result.points.map((one) => one.layout))];
+  function tileOf(name, best) {
+    const one = least(fitting(kept.size, name));
+    if (one) return tile(titles[name], ...percent(one.read).split(" "), `of the cells that queries ask for; storage ${one.storage.toFixed(2)} ×`, best === one ? "good" : "");
+    const others = result.points.filter((other) => other.min_size === kept.size && other.layout === name).map((other) => other.storage);
+    return tile(titles[name], "–", "", others.length ? `takes ${Math.min(...others).toFixed(2)} × at least` : "saves nothing at this block size");
+  }
   function draw() {
-    const at = (name) => result.points.find((one) => one.layout === name && one.min_size === kept.size);
-    const within = result.points.filter((one) => one.min_size === kept.size && one.storage <= kept.budget + 1e-9);
-    const best = within.reduce((least, one) => (!least || one.read < least.read ? one : least), null);
-    kept.layout = best && best.groups.length > 1 ? best.layout : "sop";
-    fill(detail, h("div.tiles", {}, ["sop", "gsop"].filter(at).map((name) => tile(titles[name], ...percent(at(name).read).split(" "), `of the cells that queries ask for; storage ${at(name).storage.toFixed(2)} ×`, best?.layout === name ? "good" : ""))),
-      best && best.groups.length > 1 ? h("div.stack", { style: "gap:8px" }, h("h3", {}, plural(best.groups.length, "column group")), groupsPicture(best.groups)) : note(best ? "Within this budget all columns in one group serve the queries best at this block size." : "No layout fits this budget."));
-    curves(chart, result_lines(result), { x: "rows of a block, at least", y: "cells read", log: true, marks: [kept.size], tall: true });
-    const points = result.points.filter((one) => one.min_size === kept.size).sort((a, b) => a.storage - b.storage).map((one) => [one.storage, one.read]);
-    curves(storage, [{ name: "blocks of this size", points }], { x: "storage, as a multiple of the table", y: "cells read", marks: [kept.budget], tall: true, least: 0.95 });
+    const best = least(fitting(kept.size));
+    const loadable = least(fitting(kept.size).filter((one) => one.layout !== "gsop-r"));
+    kept.layout = loadable && loadable.groups.length > 1 ? loadable.layout : "sop";
+    const picture = !best ? note("No layout fits this budget.") : best.replicas.length ? replicasPicture(best)
+      : best.groups.length > 1 ? h("div.stack", { style: "gap:8px" }, h("h3", {}, plural(best.groups.length, "column group")), groupsPicture(best.groups))
+        : note("Within this budget all columns in one group serve the queries best at this block size.");
+    fill(detail, h("div.tiles", { id: "what-if-tiles" }, names.map((name) => tileOf(name, best))), picture);
+    const lines = names.map((name) => ({ name: titles[name] ?? name, points: sizes.map((size) => [size, least(fitting(size, name))]).filter(([, one]) => one).map(([size, one]) => [size, one.read]) }));
+    curves(chart, lines.filter((line) => line.points.length), { x: "rows of a block, at least", y: "cells read", log: true, marks: [kept.size], tall: true });
+    const frontier = [];
+    for (const one of result.points.filter((point) => point.min_size === kept.size).sort((a, b) => a.storage - b.storage || a.read - b.read)) {
+      if (!frontier.length || one.read < frontier.at(-1)[1]) frontier.push([one.storage, one.read]);
+    }
+    const end = Math.max(most, kept.budget);
+    if (frontier.length) frontier.push([end, frontier.at(-1)[1]]);
+    curves(storage, [{ name: "the least with so much storage", points: frontier, step: true }], { x: "storage, as a multiple of the table", y: "cells read", marks: [kept.budget], tall: true, least: 0.97 });
   }
   fill(place, card("What if", `${count(result.queries)} queries on a sample of ${count(result.sample_rows)} of ${count(result.total_rows)} rows`, h("div.stack", {}, h("div.columns", {},
     slider("Rows of a block, at least", { min: 0, max: sizes.length - 1, value: sizes.indexOf(kept.size), show: (at) => count(sizes[at]), id: "block-size" }, (at) => {
@@ -141,12 +157,46 @@ function showWhatIf(place, result, loadForm) {
       const field = document.getElementById("min-size");
       if (field) field.value = kept.size;
     }),
-    slider("Storage budget", { min: 100, max: Math.ceil(most * 100), value: Math.round(kept.budget * 100), show: (value) => `${(value / 100).toFixed(2)} ×`, id: "budget" }, (value) => { kept.budget = value / 100; draw(); })),
-  detail, h("div.two", {}, h("div", {}, h("h3", {}, "Cost by block size"), chart), h("div", {}, h("h3", {}, "Cost against storage"), storage)))));
+    slider("Storage budget, row ids included", { min: 100, max: Math.ceil(most * 100), value: Math.round(kept.budget * 100), show: (value) => `${(value / 100).toFixed(2)} ×`, id: "budget" }, (value) => { kept.budget = value / 100; draw(); })),
+  detail, h("div.two", {}, h("div", {}, h("h3", {}, "Cost by block size, within the budget"), chart), h("div", {}, h("h3", {}, "Cost against storage, at this block size"), storage)))));
   draw();
 }
 
-const result_lines = (result) => Object.entries(result.curves).map(([name, points]) => ({ name: titles[name] ?? name, points }));
+// What each layout of a table with replicas holds: a cell for each column, filled by the share of rows that are there.
+function replicasPicture(point) {
+  const [side, tall, head] = [19, 24, 92];
+  const holders = new Map();
+  for (const one of point.replicas) for (const name of one.columns) holders.set(name, (holders.get(name) ?? 0) + 1);
+  const shown = [...holders].filter(([, times]) => times > 1).sort(([a, x], [b, y]) => y - x || a.localeCompare(b)).map(([name]) => name);
+  const single = point.replicas.map((one) => one.columns.filter((name) => holders.get(name) === 1));
+  const width = shown.length * side + 2;
+  const names = svg("svg", { width: width + 64, height: head, class: "graph", style: `width:${width + 64}px`, "aria-hidden": "true" });
+  shown.forEach((name, at) => {
+    const [x, y] = [at * side + side / 2, head - 5];
+    const text = svg("text", { x, y, class: "small", transform: `rotate(-48 ${x} ${y})` });
+    text.textContent = short(name, 17);
+    names.append(text);
+  });
+  const strip = (one) => {
+    const made = svg("svg", { width, height: tall, style: `width:${width}px`, class: "graph", role: "img", "aria-label": shown.filter((name) => one.columns.includes(name)).join(", ") || "no column that is stored twice" });
+    shown.forEach((name, at) => {
+      const held = one.masters.includes(name) ? 1 : one.columns.includes(name) ? one.rows : 0;
+      const box = svg("rect", { class: "gone", x: at * side + 1, y: 1, width: side - 2, height: tall - 2, rx: 3 });
+      const full = svg("rect", { class: one.masters.includes(name) ? "master" : "copy", x: at * side + 1, y: 1, width: side - 2, height: held ? Math.max(3, (tall - 2) * held) : 0, rx: 3 });
+      const hint = svg("title");
+      hint.textContent = held ? `${name}: ${one.masters.includes(name) ? "all rows" : `once more, in ${percent(held)} of the rows`}` : `${name}: not here`;
+      made.append(box, full, svg("rect", { x: at * side, y: 0, width: side, height: tall, fill: "transparent" }, hint));
+    });
+    return made;
+  };
+  const rest = (list) => (list.length ? h("span.muted", { title: list.join(", ") }, `and ${plural(list.length, "column")} stored once`) : "");
+  return h("div.stack", { style: "gap:8px", id: "replicas" }, h("div.row", {}, h("h3", {}, `${plural(point.replicas.length, "layout")}, ${plural(shown.length, "column")} stored more than once`), h("span.grow"),
+    h("div.legend", {}, [["--accent", "all rows"], ["--k-induced", "once more, in some rows"]].map(([hue, text]) => h("span.chip", { style: "cursor:default" }, h("span.dot", { style: `background:var(${hue})` }), text)))),
+  h("div.scroll", {}, h("table.replicas", {}, h("thead", {}, h("tr", {}, h("th", {}, ""), h("th.number", {}, "rows"), h("th", {}, names), h("th", {}, "rows that are there"))),
+    h("tbody", {}, point.replicas.map((one, at) => h("tr", {}, h("td.tight", {}, h("b", {}, String(at + 1))), h("td.number", {}, percent(one.masters.length ? 1 : one.rows)), h("td", {}, strip(one)),
+      h("td", { title: one.features.join("\nor ") }, one.masters.length ? h("span", {}, "all; ") : null, one.features.length ? [h("code", {}, short(one.features[0], 58)), one.features.length > 1 ? ` or one of ${count(one.features.length - 1)} more` : ""] : null, " ", rest(single[at]))))))),
+  h("p.fine", {}, "A query reads each column from the layout with the fewest rows that has all it wants. Replicas are tried here and cannot be loaded yet: a load makes one of the other two."));
+}
 
 function groupsPicture(groups, notes = []) {
   return h("div.groups", {}, groups.map((columns, at) => h("div.group", {}, h("div", {}, h("b", {}, `Group ${at + 1}`), notes[at] ? h("div.fine", {}, notes[at]) : null),

@@ -10,7 +10,7 @@ export async function workload(main, workspace) {
   const logs = workspace.logs.filter((log) => !log.problem);
   const body = h("div.stack");
   kept.log = logs.some((log) => log.name === kept.log) ? kept.log : newest("analyze")?.request.log ?? logs[0]?.name ?? null;
-  const go = h("button.button.primary", { id: "analyze", disabled: !kept.log, onclick: () => analyze() }, "Analyze");
+  const go = h("button.button", { id: "analyze", disabled: !kept.log, onclick: () => analyze() }, "Analyze");
   fill(main, h("div.head", {}, h("div", {}, h("h1", {}, "Workload"), h("p.muted", {}, "What the queries of a log share: the features that rows can be laid out by.")),
     logs.length ? h("div.row.end", {}, choice("Log", logs.map((log) => log.name), kept.log, (name) => { kept.log = name; begin(); }, { id: "log" }), go) : null), body);
 

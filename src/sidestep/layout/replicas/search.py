@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -51,6 +53,18 @@ class ReplicaSearch:
     best: RatedScheme
     path: tuple[RatedScheme, ...]
     """The scheme after each transformation, from the first on."""
+    seen: tuple[RatedScheme, ...] = ()
+    """All schemes that were taken on the way, those of paths that came to less too."""
+
+    @property
+    def frontier(self) -> tuple[RatedScheme, ...]:
+        """The schemes that cost less than any other that takes as little storage, from the least storage on."""
+        best, kept = math.inf, []
+        for one in sorted(self.seen or self.path, key=lambda one: (one.storage, one.cost)):
+            if one.cost < best:
+                best = one.cost
+                kept.append(one)
+        return tuple(kept)
 
 
 def check_budget(budget: float) -> float:
@@ -63,7 +77,12 @@ def check_budget(budget: float) -> float:
 
 
 def search_replicas(
-    workload: ColumnWorkload, rows: LayoutRows, budget: float, groups: Sequence[Group] = ()
+    workload: ColumnWorkload,
+    rows: LayoutRows,
+    budget: float,
+    groups: Sequence[Group] = (),
+    *,
+    seconds: float = math.inf,
 ) -> ReplicaSearch:
     """The cheapest scheme within a budget that transformations come across.
 
@@ -83,13 +102,16 @@ def search_replicas(
       rows of the features that they use. One feature of twenty that conflict saves next to nothing by itself.
 
     A rating is kept until its layouts are gone. It gets stale as the scheme changes, so the best is rated again before
-    it is taken, and taken only if it is still the best: most of the others are never rated again.
+    it is taken, and taken only if it is still the best: most of the others are never rated again. After ``seconds``
+    of this thread's own time no further transformation begins: what was found until then counts.
     """
     found = []
     for least in LEAST_STORAGE:
         climb = _Transformations(workload, rows, budget, least)
-        found.append(climb.run([(group, climb.features_of(group)) for group in groups] if groups else climb.initial))
-    return min(found, key=lambda each: each.best.cost)
+        begin = [(group, climb.features_of(group)) for group in groups] if groups else climb.initial
+        found.append(climb.run(begin, seconds / len(LEAST_STORAGE)))
+    best = min(found, key=lambda each: each.best.cost)
+    return replace(best, seen=tuple(one for each in found for one in each.path))
 
 
 @dataclass(frozen=True)
@@ -133,13 +155,14 @@ class Climb:
         """The features that some of these columns are relevant for."""
         return frozenset(at for at, named in enumerate(self.relevant) if named & columns)
 
-    def run(self, cells: Iterable[Cells]) -> ReplicaSearch:
-        """Begin with these layouts, and apply the best operation as long as one pays."""
+    def run(self, cells: Iterable[Cells], seconds: float = math.inf) -> ReplicaSearch:
+        """Begin with these layouts, and apply the best operation as long as one pays and time is left."""
+        began = time.thread_time()
         self._take(ReplicaScheme.of(len(self.workload.columns), cells, self.rows.count))
         for operation in self.always():
             self._offer(operation)
         path = [self.rated]
-        while self._step():
+        while time.thread_time() - began < seconds and self._step():
             path.append(self.rated)
         return ReplicaSearch(min(path, key=lambda each: each.cost), tuple(path))
 

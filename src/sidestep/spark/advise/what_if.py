@@ -9,8 +9,10 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from sidestep.advisor.layouts.column_groups import try_groups
-from sidestep.advisor.layouts.what_if import GSOP, SOP, WhatIf, WhatIfPoint
+from sidestep.advisor.layouts.replica_trials import try_replicas
+from sidestep.advisor.layouts.what_if import GSOP, GSOP_R, SOP, WhatIf, WhatIfPoint
 from sidestep.errors import SidestepError
+from sidestep.layout.replicas.search import check_budget
 from sidestep.spark.advise.column_study import ColumnSource, study_columns
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.jvm.sessions import leaves_session_active
@@ -22,8 +24,9 @@ from sidestep.store import locate
 from sidestep.store.sidecars.layout import LayoutSpec
 
 MOST_SIZES = 12
-SECONDS = 20.0
-"""What the search for groups may take for each size."""
+SECONDS, REPLICA_SECONDS = 20.0, 30.0
+"""What the search for groups may take for each size, and that for replicas."""
+BUDGET = 2.0
 
 
 @leaves_session_active
@@ -36,14 +39,19 @@ def what_if(
     tables: Mapping[str, Table] | None = None,
     dialect: str | None = None,
     min_sizes: Sequence[int] | None = None,
+    budget: float = BUDGET,
     progress: Progress | None = None,
 ) -> WhatIf:
-    """What the queries of a log would read with blocks of these sizes, all columns together or in groups.
+    """What queries of a log would read with blocks of these sizes: all columns together, in groups, or with replicas.
+
+    With replicas some cells are stored more than once, up to ``budget`` times the table in all; a budget of 1 tries
+    none. There are several points then for each size, from little storage to much. Such a table cannot be loaded yet.
 
     The same sample serves all sizes, and nothing is written. ``table``, ``name``, ``tables`` and ``dialect`` are as in
     :func:`sidestep.advise`, which compares families of row orders for one size. Without ``min_sizes``, five sizes are
     tried, around one that gives the table a few hundred blocks.
     """
+    check_budget(budget)
     path = resolve(spark, table)
     called = name or name_of(table, locate(path))
     source = read_source(spark, path, called)
@@ -60,15 +68,26 @@ def what_if(
         study, _ = study_columns(workload, ColumnSource.of(source, spec, total, unit_rows=total))
     points: list[WhatIfPoint] = []
     columns = study.workload.columns
-    with watch.stage("try"):
-        for size in sizes:
-            watch.tell(f"blocks of {size:,} rows")
-            trial = try_groups(replace(study, min_size=size), seconds=SECONDS)
+    for size in sizes:
+        # A stage of its own for each: after every stage a job can be stopped.
+        with watch.stage(f"blocks of {size:,} rows"):
+            watch.tell("column groups")
+            sized = replace(study, min_size=size)
+            trial = try_groups(sized, seconds=SECONDS)
             ids = len(trial.groups) if len(trial.groups) > 1 else 0
             points += [
                 WhatIfPoint(SOP, size, trial.together, 1.0, (columns,)),
                 WhatIfPoint(GSOP, size, trial.read, (len(columns) + ids) / max(1, len(columns)), trial.groups),
             ]
+            if budget > 1:
+                watch.tell("replicas")
+                tried = try_replicas(sized, trial.groups, budget, seconds=REPLICA_SECONDS)
+                points += [
+                    WhatIfPoint(
+                        GSOP_R, size, one.read, one.storage, tuple(each.columns for each in one.layouts), one.layouts
+                    )
+                    for one in tried
+                ]
     queries = int(study.workload.weights.sum())
     return WhatIf(called, tuple(points), queries, len(study.sample), total)
 
