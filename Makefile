@@ -33,6 +33,15 @@ test: lint types ## lint, types, and every test, in two processes side by side
 test-long: setup ## the tests that take minutes, which make test leaves out
 	$(SPARKED) -m pytest -m long --timeout=0 $(ARGS)
 
+# What `make test-spark` runs if ARGS says nothing else: each difference between versions, and the main ways through.
+SHORT := tests/spark/jvm/test_versions.py tests/spark/rule/test_skipping.py tests/spark/rule/test_induced.py \
+  tests/spark/rule/test_column_groups.py tests/spark/table/test_load.py tests/spark/table/test_merge.py
+
+.PHONY: test-spark
+test-spark: ## on another Spark, VERSION=4.0 to 4.3 in .venv-spark-VERSION: a short suite, or ARGS="-m spark" for all of it
+	@scripts/setup.sh $(or $(VERSION),4.0)
+	JAVA_HOME="$$(cat .venv-spark-$(or $(VERSION),4.0)/java-home)" .venv-spark-$(or $(VERSION),4.0)/bin/python -m pytest $(or $(ARGS),$(SHORT))
+
 .PHONY: test-fast
 test-fast: setup ## the tests that need no Spark
 	$(PY) -m pytest -m "not spark" $(ARGS)
@@ -86,4 +95,4 @@ structure: setup ## figures of the source: modules by folder, names, the way of 
 .PHONY: clean
 clean: ## remove what was built and cached; data/ and .venv stay
 	rm -rf dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
-	find . -path ./.venv -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf

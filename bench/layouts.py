@@ -18,7 +18,8 @@ from bench.zorder import ZOrder
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
 from sidestep.spark.jvm.sessions import same_interpreter
-from sidestep.spark.organize.write import arrow_schema, write_on_spark
+from sidestep.spark.jvm.versions import arrow_schema, repartition_by_id
+from sidestep.spark.organize.write import write_on_spark
 from sidestep.store import locate
 from sidestep.store.block_column import with_block_column
 from sidestep.store.commit.transaction import AddedFile, commit
@@ -145,7 +146,7 @@ def _arranged(placed: DataFrame, arrangement: Arrangement, numbers: dict[int, in
     order = [f.expr(key) for key in arrangement.order]
     # Small files share a task: starting one takes longer than writing them.
     task = f.expr(f"{FILE} * {tasks} div {len(numbers)}").cast("int")
-    return rows.repartitionById(tasks, task).sortWithinPartitions(FILE, GROUP, *order).drop(_PLACE)
+    return repartition_by_id(rows, tasks, task).sortWithinPartitions(FILE, GROUP, *order).drop(_PLACE)
 
 
 def block_size(files: Sequence[int], blocks: int) -> int:

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Makes everything that sidestep needs to run, test and measure: .venv with all packages, and a Java that Spark accepts.
 # Safe to run again at any time; when nothing changed it only compares a stamp. Settings, all optional:
+#   scripts/setup.sh 4.1   the same for another version of Spark, in .venv-spark-4.1
 #   PYTHON     the Python to build .venv from (3.11 or newer)
 #   JAVA_HOME  the Java to use (17 or newer)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly venv=.venv
+readonly spark=${1:-}
+readonly venv=.venv${spark:+-spark-$spark}
 readonly stamp=$venv/setup-stamp
 readonly java_record=$venv/java-home
 
@@ -151,7 +153,7 @@ main() {
   ensure_chromium
   if ! [ -f "$stamp" ] || [ "$(cat "$stamp")" != "$(key)" ]; then
     say "installing packages into $venv (a minute or two the first time)"
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[dev,demo,console]' \
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[dev,demo,console]' ${spark:+"pyspark==$spark.*"} \
       || fail "pip could not install the packages (its messages are above); check the network and run make setup again."
   fi
   key >"$stamp"

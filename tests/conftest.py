@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+import pyspark
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
@@ -92,6 +93,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_RESTARTS] = []
+    if pyspark.__version__ < "4.3":  # which leaves sockets open until they are collected
+        config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -281,7 +281,7 @@ def test_a_spark_connect_session_is_refused_with_a_way_out():
             call(remote)
 
 
-@pytest.mark.parametrize("version", ["3.5.1", "4.2.0", "5.0.0"])
+@pytest.mark.parametrize("version", ["3.5.1"])
 def test_another_version_of_spark_is_refused_with_a_way_out(version):
     session: Any = SimpleNamespace(version=version, _jsparkSession=object())
     with pytest.raises(SidestepError, match=rf"runs Spark {version}.*pip install"):

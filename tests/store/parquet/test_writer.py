@@ -21,7 +21,7 @@ from sidestep.errors import SidestepError
 from sidestep.layout import block_sizes
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate import parse_type
-from sidestep.spark.organize.write import arrow_schema
+from sidestep.spark.jvm.versions import arrow_schema
 from sidestep.store.parquet.buckets import Bucketing, balanced_units, bucket_of
 from sidestep.store.parquet.encodings import choose_encodings
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, is_block_file, write_blocks

@@ -19,6 +19,7 @@ from sidestep.errors import SidestepError
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
 from sidestep.spark.expressions import refuse_clock_words
+from sidestep.spark.jvm.versions import repartition_by_id
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.relation import every_row, without_block_ids
@@ -86,7 +87,7 @@ def write_files(
         if name in assigned:
             value = f.col(name_text(name)).cast("string")
             rows = rows.withColumn(text, f.when(f.col(MATCHES), value).otherwise(f.col(text)))
-    placed = rows.repartitionById(len(plans), f.coalesce(FILE, f.lit(0)))
+    placed = repartition_by_id(rows, len(plans), f.coalesce(FILE, f.lit(0)))
     arranged = placed.sortWithinPartitions(FILE, *state.target.partition_texts, GROUP, POSITION)
     return write_on_spark(arranged, state.target, plans)
 

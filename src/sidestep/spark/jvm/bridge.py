@@ -11,14 +11,14 @@ import importlib.resources
 import threading
 from typing import Any
 
+import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
+from sidestep.spark.jvm.versions import TESTED, is_too_old, java_folder
 from sidestep.spark.udf.identity import PythonFunctions
-
-SUPPORTED_SPARK = ("4.3",)
 
 _lock = threading.Lock()
 _LOADER = "_sidestep_class_loader"
@@ -60,17 +60,19 @@ def check_session(spark: SparkSession) -> None:
             "sidestep needs a classic Spark session, and this is a Spark Connect session: its optimizer runs in "
             "another process. Run sidestep where the driver runs (for example with spark-submit), without .remote()."
         )
-    if not spark.version.startswith(SUPPORTED_SPARK):
+    if is_too_old(spark.version):
         raise SidestepError(
-            f"sidestep works with Spark {' or '.join(SUPPORTED_SPARK)}, and this session runs Spark {spark.version}. "
-            f"Install the matching version, for example: pip install 'pyspark=={SUPPORTED_SPARK[-1]}.*'."
+            f"sidestep works with Spark {TESTED[0]} to {TESTED[-1]}, and this session runs Spark {spark.version}. "
+            f"Install one of these, for example: pip install 'pyspark=={TESTED[-1]}.*'."
         )
 
 
-def java_sources() -> dict[str, str]:
-    """The text of each Java source by the name of its file."""
+def java_sources(version: str = pyspark.__version__) -> dict[str, str]:
+    """The text of each Java source by the name of its file: those for all versions of Spark, and those for this one."""
     folder = importlib.resources.files("sidestep.spark.jvm").joinpath("java")
-    return {source.name: source.read_text(encoding="utf-8") for source in folder.iterdir()}
+    folders = (folder, folder.joinpath(java_folder(version)))
+    sources = [source for each in folders for source in each.iterdir() if source.name.endswith(".java")]
+    return {source.name: source.read_text(encoding="utf-8") for source in sources}
 
 
 def new_loader(jvm: Any) -> Any:

@@ -28,6 +28,7 @@ from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demands
 from sidestep.layout.placement import FileMap, map_files
 from sidestep.predicate.text import name_text
+from sidestep.spark.jvm.versions import repartition_by_id
 from sidestep.spark.organize.featurize import CheckedFeatures, with_words
 from sidestep.spark.organize.reduce import (
     BUCKET,
@@ -200,7 +201,7 @@ def _route_rows(
     if files.parted:
         joined = _deal_out(joined, target)
     # A row that found no group goes on without one, to the task that will say so.
-    placed = joined.withColumn(TASK, f.coalesce(TASK, f.lit(0))).repartitionById(files.tasks, f.col(TASK))
+    placed = repartition_by_id(joined.withColumn(TASK, f.coalesce(TASK, f.lit(0))), files.tasks, f.col(TASK))
     order = [f.col(name_text(name)) for name in spec.order]
     return with_partition_texts(placed.sortWithinPartitions(FILE, GROUP, *order), target)
 

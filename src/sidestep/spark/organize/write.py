@@ -10,8 +10,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
@@ -40,11 +38,6 @@ def with_partition_texts(rows: DataFrame, target: BlockTarget) -> DataFrame:
     """The rows with the text of each partition value, as a Delta log has it."""
     texts = zip(target.partition_texts, target.partition_columns, strict=True)
     return rows.withColumns({text: f.col(name_text(name)).cast("string") for text, name in texts})
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of Spark's columns: instants in UTC, whatever the session's zone."""
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def write_on_spark(

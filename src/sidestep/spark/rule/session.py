@@ -13,11 +13,13 @@ from sidestep.errors import SidestepError
 from sidestep.prune.analysis import Settings
 from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
+from sidestep.spark.jvm.versions import is_untested
 from sidestep.spark.log.recording import Recorder
 from sidestep.spark.rule.denormalized import JoinRewriter
 from sidestep.spark.rule.indexes import Indexes
 from sidestep.spark.rule.planner import Planner
 from sidestep.spark.rule.refresh import Refresher
+from sidestep.spark.rule.self_check import self_check
 
 Refresh = Literal["auto", "off"]
 """Whether new files of indexed tables are indexed in the background."""
@@ -50,6 +52,12 @@ class Enabled:
         self.planner.rewriter = JoinRewriter(spark, self.rule, index_dir)
         self.recorder = Recorder(spark, record).start() if record is not None else None
         self.inspector.install(spark._jsparkSession, self.rule, True)
+        if is_untested(spark.version):
+            try:
+                self_check(spark, self.bridge, self.inspector)
+            except SidestepError:
+                self.disable()
+                raise
 
     def disable(self) -> None:
         """Leave all later queries of the session to Spark alone."""

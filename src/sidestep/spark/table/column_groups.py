@@ -33,10 +33,10 @@ from sidestep.errors import Conflict, SidestepError, UnsupportedTable
 from sidestep.layout.placement import GREATEST_ID
 from sidestep.predicate.columns import columns_of
 from sidestep.spark.advise.source import Source, data_columns
+from sidestep.spark.jvm.versions import arrow_schema
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features, with_words
 from sidestep.spark.organize.organize import Organized, organize
 from sidestep.spark.organize.row_ids import NumberedFiles
-from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import read_every_row
 from sidestep.spark.table.chosen import spec_of

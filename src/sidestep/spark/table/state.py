@@ -29,9 +29,9 @@ from sidestep.errors import Conflict, SidestepError, SidestepWarning, Unsupporte
 from sidestep.layout.placement import GREATEST_ID
 from sidestep.predicate import DataType
 from sidestep.spark.advise.source import check_names, data_columns
+from sidestep.spark.jvm.versions import arrow_schema
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import Organized, organize
-from sidestep.spark.organize.write import arrow_schema
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import resolve
 from sidestep.store import DataFile, Location, Snapshot, TableIndex, append_blocks, compact, locate

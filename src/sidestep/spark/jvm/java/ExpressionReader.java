@@ -2,7 +2,6 @@ package sidestep;
 
 import java.util.HashSet;
 import java.util.List;
-import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.*;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -41,7 +40,7 @@ public final class ExpressionReader {
       name(call.nameParts(), out);
       out.number(Scala.list(call.arguments()).size()).bool(false);
       source(Scala.list(call.nameParts()), session, out);
-      out.bool(call.isDistinct() || call.filter().isDefined() || call.ignoreNulls().isDefined()
+      out.bool(call.isDistinct() || call.filter().isDefined() || Versions.treatsNulls(call)
           || !Scala.list(call.orderingWithinGroup()).isEmpty());
     } else if (e instanceof UnresolvedAttribute) {
       name(((UnresolvedAttribute) e).nameParts(), out);
@@ -78,19 +77,13 @@ public final class ExpressionReader {
     boolean plain = parts.size() == 1;
     boolean system = parts.size() == 3 && SYSTEM[0].equalsIgnoreCase(parts.get(0).toString())
         && SYSTEM[1].equalsIgnoreCase(parts.get(1).toString());
-    ExpressionInfo own = plain ? info(session, name, "session") : null;
-    ExpressionInfo builtin = plain || system ? info(session, name, "builtin") : null;
+    ExpressionInfo own = plain ? Versions.ownFunction(session.sessionState().functionRegistry(), name) : null;
+    ExpressionInfo builtin = plain || system ? Versions.builtinFunction(session.sessionState().functionRegistry(), name) : null;
     if (builtin != null) {
       out.text(own == null ? "builtin" : "shadow").text(builtin.getGroup() == null ? "" : builtin.getGroup());
     } else {
       out.text(own == null || own.getSource() == null ? "" : own.getSource()).text("");
     }
-  }
-
-  private static ExpressionInfo info(SparkSession session, String name, String schema) {
-    FunctionIdentifier full = new FunctionIdentifier(name, scala.Option.apply(schema), scala.Option.apply("system"));
-    scala.Option found = session.sessionState().functionRegistry().lookupFunction(full);
-    return found.isDefined() ? (ExpressionInfo) found.get() : null;
   }
 
   private static long at(scala.Option index) {

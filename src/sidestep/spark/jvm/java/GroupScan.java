@@ -7,13 +7,22 @@ import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.StructType;
 
 /** Spark's own scan of a column group that is joined with others, whose rows are partitioned by their unit. */
-public final class GroupScan extends FileSourceScanExec {
+public final class GroupScan extends SparkScan {
   public GroupScan(HadoopFsRelation relation, scala.Option stream, scala.collection.immutable.Seq output,
       StructType requiredSchema, scala.collection.immutable.Seq partitionFilters, scala.Option optionalBucketSet,
       scala.Option optionalNumCoalescedBuckets, scala.collection.immutable.Seq dataFilters, scala.Option tableIdentifier,
       boolean disableBucketedScan, boolean markedForSingleTaskExecution) {
     super(relation, stream, output, requiredSchema, partitionFilters, optionalBucketSet, optionalNumCoalescedBuckets,
         dataFilters, tableIdentifier, disableBucketedScan, markedForSingleTaskExecution);
+  }
+
+  /** What Spark before 4.3 copies a scan by: all that its own is made of. */
+  public GroupScan(HadoopFsRelation relation, scala.Option stream, scala.collection.immutable.Seq output,
+      StructType requiredSchema, scala.collection.immutable.Seq partitionFilters, scala.Option optionalBucketSet,
+      scala.Option optionalNumCoalescedBuckets, scala.collection.immutable.Seq dataFilters, scala.Option tableIdentifier,
+      boolean disableBucketedScan) {
+    this(relation, stream, output, requiredSchema, partitionFilters, optionalBucketSet, optionalNumCoalescedBuckets,
+        dataFilters, tableIdentifier, disableBucketedScan, false);
   }
 
   /** Whether a relation is a column group that is joined with others. */
@@ -25,7 +34,7 @@ public final class GroupScan extends FileSourceScanExec {
   static GroupScan of(FileSourceScanExec scan) {
     return new GroupScan(scan.relation(), scan.stream(), scan.output(), scan.requiredSchema(), scan.partitionFilters(),
         scan.optionalBucketSet(), scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
-        scan.disableBucketedScan(), scan.markedForSingleTaskExecution());
+        scan.disableBucketedScan(), isMarked(scan));
   }
 
   public Partitioning outputPartitioning() {
@@ -45,10 +54,5 @@ public final class GroupScan extends FileSourceScanExec {
 
   public int hashCode() {
     return super.hashCode();
-  }
-
-  public Object writeReplace() {
-    return new FileSourceScanExec(relation(), stream(), output(), requiredSchema(), partitionFilters(), optionalBucketSet(),
-        optionalNumCoalescedBuckets(), dataFilters(), tableIdentifier(), disableBucketedScan(), markedForSingleTaskExecution());
   }
 }

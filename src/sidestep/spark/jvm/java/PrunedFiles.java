@@ -301,7 +301,7 @@ public final class PrunedFiles implements FileIndex {
   }
 
   public boolean isTimeTravel() {
-    return base.isTimeTravel();
+    return Versions.isTimeTravel(base);
   }
 
   public scala.Option metadataOpsTimeNs() {

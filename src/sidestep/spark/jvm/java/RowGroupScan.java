@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
  * Spark's own scan of files, which reads of some of them only pieces (RowGroupPieces). Tasks are Spark's own, and so is
  * whatever is sent to executors, which do not know this class.
  */
-public final class RowGroupScan extends FileSourceScanExec {
+public final class RowGroupScan extends SparkScan {
   private static final org.slf4j.Logger LOG = org.slf4j.LoggerFactory.getLogger("sidestep");
 
   private transient RDD pieces = null;
@@ -24,6 +24,15 @@ public final class RowGroupScan extends FileSourceScanExec {
       boolean disableBucketedScan, boolean markedForSingleTaskExecution) {
     super(relation, stream, output, requiredSchema, partitionFilters, optionalBucketSet, optionalNumCoalescedBuckets,
         dataFilters, tableIdentifier, disableBucketedScan, markedForSingleTaskExecution);
+  }
+
+  /** What Spark before 4.3 copies a scan by: all that its own is made of. */
+  public RowGroupScan(HadoopFsRelation relation, scala.Option stream, scala.collection.immutable.Seq output,
+      StructType requiredSchema, scala.collection.immutable.Seq partitionFilters, scala.Option optionalBucketSet,
+      scala.Option optionalNumCoalescedBuckets, scala.collection.immutable.Seq dataFilters, scala.Option tableIdentifier,
+      boolean disableBucketedScan) {
+    this(relation, stream, output, requiredSchema, partitionFilters, optionalBucketSet, optionalNumCoalescedBuckets,
+        dataFilters, tableIdentifier, disableBucketedScan, false);
   }
 
   /** A scan that reads pieces where that leaves out something; any other as it is. */
@@ -39,7 +48,7 @@ public final class RowGroupScan extends FileSourceScanExec {
     }
     return new RowGroupScan(scan.relation(), scan.stream(), scan.output(), scan.requiredSchema(), scan.partitionFilters(),
         scan.optionalBucketSet(), scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
-        scan.disableBucketedScan(), scan.markedForSingleTaskExecution());
+        scan.disableBucketedScan(), isMarked(scan));
   }
 
   public synchronized RDD inputRDD() {
@@ -77,11 +86,5 @@ public final class RowGroupScan extends FileSourceScanExec {
 
   public int hashCode() {
     return super.hashCode();
-  }
-
-  // Public, or Janino hides it from Java's serialization. What tasks take of a scan is what any scan has.
-  public Object writeReplace() {
-    return new FileSourceScanExec(relation(), stream(), output(), requiredSchema(), partitionFilters(), optionalBucketSet(),
-        optionalNumCoalescedBuckets(), dataFilters(), tableIdentifier(), disableBucketedScan(), markedForSingleTaskExecution());
   }
 }

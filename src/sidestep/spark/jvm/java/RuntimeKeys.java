@@ -37,9 +37,7 @@ final class RuntimeKeys {
       scala.Tuple8 found = (scala.Tuple8) ExtractEquiJoinKeys$.MODULE$.unapply(join).get();
       scala.collection.immutable.Seq keys = (scala.collection.immutable.Seq) (selector.side == 0 ? found._2() : found._3());
       DataType type = ((Expression) keys.apply(position)).dataType();
-      return new DynamicPruningSubquery(Literal$.MODULE$.create(null, type), input, keys,
-          Scala.seq(new Object[] {Integer.valueOf(position)}), true, NamedExpression$.MODULE$.newExprId(),
-          scala.Option.empty(), scala.Option.empty());
+      return Versions.keysOfBroadcast(type, input, keys, position);
     }
     ArrayList keys = new ArrayList();
     List parts = PlanWriter.conjuncts((Expression) join.condition().get());
