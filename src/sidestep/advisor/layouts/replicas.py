@@ -127,13 +127,16 @@ def choose_replicas(
         return replace(chosen, note="No copy of cells would let the queries read less within the storage budget.")
     trials = PartTrials(study.workload, study.sample, study.words, study.block(len(study.sample)), study.final_rows)
     few_valued = study.trials(study.final_rows, URGENT[-1:]).few_valued
+    bits = unpack(study.words, len(study.features))
     groups: list[ChosenGroup] = []
     some_of: dict[int, int] = {}
     """By layout, the position of the group with the rows of its features."""
     for part in parts_of(study.workload, rated.scheme, searches.rows, SEARCH_COST):
         names = tuple(study.workload.columns[at] for at in sorted(part.columns))
         tell(f"the arrangement of {', '.join(names[:3])}" + (", …" if len(names) > 3 else ""))
-        group = arrange_group(study, trials.arrange(part), names, few_valued)
+        # Of a part without a row in the sample nothing can be told: it is arranged as all rows would be.
+        tried = part if part.holds(bits).any() else replace(part, features=None, rest=False)
+        group = arrange_group(study, trials.arrange(tried), names, few_valued)
         if part.features is not None:
             rows = FeatureSet(study.table, tuple(study.features[at] for at in sorted(part.features)))
             group = replace(group, rows=rows, rest_of=some_of[part.layout] if part.rest else None)

@@ -56,7 +56,7 @@ def _skips_a_file(spark: SparkSession, inspector: Any, folder: str) -> None:
     files = inspector.listAll(query._jdf.queryExecution().executedPlan())
     if files != 1:
         raise SidestepError(f"a query that needs 1 of 2 files would read {files}.")
-    if spark.sparkContext.master.startswith("local"):
+    if str(spark.sparkContext.master).startswith("local"):
         rows = sorted(row.id for row in query.collect())
         if rows != [16, 17, 18, 19]:
             raise SidestepError(f"a query for 16 to 19 gave {rows}.")

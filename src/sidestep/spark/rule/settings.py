@@ -6,7 +6,8 @@ setting                                       meaning
 ``spark.sidestep.enabled``                    whether anything is skipped (read in Java, before a plan is written)
 ``spark.sidestep.seconds``                    how long a query waits for what is skipped of it, 10 if not set; one that
                                               has waited in vain reads everything (kept in Java)
-``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, paths, induced, …
+``spark.sidestep.stages.NAME``                whether the stage of that name runs: static, paths, induced,
+                                              selectors, reuse
 ``spark.sidestep.induced``                    the same as ``spark.sidestep.stages.induced``
 ``spark.sidestep.induced.kappa``              see :class:`~sidestep.prune.dips.model.InducedOptions`
 ``spark.sidestep.induced.maxRanges``
