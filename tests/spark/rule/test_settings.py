@@ -164,5 +164,7 @@ def test_explain_and_changes_go_by_the_settings_of_their_own_session(spark, tmp_
         with sidestep.enable(spark):
             explanation = sidestep.explain(frame)
             assert "induced off" in str(explanation)
-            assert explanation.scans[0].files.kept == 2
+            (scan,) = explanation.scans
+            assert scan.files is not None
+            assert scan.files.kept == 2
         assert sidestep.delete(spark, str(tmp_path / "laid"), "to_date(at) = DATE'1970-01-01'").rows == 2
