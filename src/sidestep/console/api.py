@@ -310,7 +310,7 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
     @app.post("/api/jobs/what-if", status_code=202)
     def what_if(asked: WhatIf) -> Response:
         """Estimate what queries would read with other sizes of blocks, columns in groups, and replicas."""
-        return begin_for("what-if", asked, sidestep.what_if, min_sizes=asked.min_sizes, budget=asked.budget)
+        return begin_for("what-if", asked, sidestep.what_if, min_sizes=asked.min_sizes, storage_budget=asked.budget)
 
     @app.post("/api/jobs/load", status_code=202)
     def load(asked: Load) -> Response:

@@ -17,7 +17,7 @@ export function curves(element, lines, { x, y, share = true, xShare = false, log
   const layout = {
     margin: { l: 46, r: 12, t: lines.length > 1 ? 26 : 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: colour("--sans"), color: text, size: 12 }, hovermode: "x unified", hoverlabel: { bgcolor: colour("--surface"), bordercolor: colour("--line-strong"), font: { color: colour("--text") } },
-    xaxis: { ...axis, title: { ...axis.title, text: x }, tickformat: xShare ? ".0%" : log ? "~s" : undefined, type: log ? "log" : "linear", ...(least === null ? {} : { range: [least, Math.max(...lines.flatMap((line) => line.points.map((point) => point[0])), ...marks) + 0.05] }) },
+    xaxis: { ...axis, title: { ...axis.title, text: x }, tickformat: xShare ? ".0%" : log ? "~s" : undefined, type: log ? "log" : "linear", ...(log ? { tickvals: [...new Set(lines.flatMap((line) => line.points.map((point) => point[0])))] } : {}), ...(least === null ? {} : { range: [least, Math.max(...lines.flatMap((line) => line.points.map((point) => point[0])), ...marks) + 0.05] }) },
     yaxis: { ...axis, title: { ...axis.title, text: y }, tickformat: share ? (Math.max(...lines.flatMap((line) => line.points.map((point) => point[1]))) < 0.06 ? ".1%" : ".0%") : undefined, rangemode: "tozero" },
     legend: { orientation: "h", y: 1.14, x: 0, font: { color: text } },
     shapes: marks.map((at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color: colour("--accent"), width: 1.2, dash: "dot" } })),

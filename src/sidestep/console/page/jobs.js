@@ -83,8 +83,8 @@ export function jobCard(job) {
   const step = job.step;
   return h("article.job", { "data-job": job.id },
     h("div.top", {}, h("h3", {}, title(job)), h(`span.state.${job.state}`, {}, job.state)),
-    over(job) ? null : step?.total ? bar(step.done / step.total) : h("div.bar.indefinite", {}, h("i")),
-    over(job) ? h("p.fine", {}, `${time(job.seconds)}${job.state === "done" ? "" : ""}`) : h("p.fine", {}, stepText(job)),
+    over(job) || job.state === "waiting" ? null : step?.total ? bar(step.done / step.total) : h("div.bar.indefinite", {}, h("i")),
+    over(job) ? h("p.fine", {}, time(job.seconds)) : h("p.fine", {}, stepText(job)),
     job.error ? note(job.error, job.state === "failed" ? "bad" : "") : null,
     over(job) ? null : sparkStages(job),
     Object.keys(job.stages).length > 1 ? breakdown(job.stages) : null,

@@ -20,10 +20,11 @@ function levels(graph) {
 export function joinGraph(graph) {
   const rows = levels(graph);
   if (!rows.length) return null;
-  const [width, step, box, tall] = [900, 118, 168, 52];
+  const [step, box, tall] = [118, 168, 52];
+  const width = Math.max(520, 240 * Math.max(...rows.map((row) => row.length)));
   const place = new Map();
   rows.forEach((row, depth) => row.forEach((id, at) => place.set(id, [(width * (at + 1)) / (row.length + 1), 46 + depth * step])));
-  const made = svg("svg", { class: "graph", viewBox: `0 0 ${width} ${rows.length * step - step + 96}`, role: "img", "aria-label":
+  const made = svg("svg", { class: "graph", style: `max-width:${width}px`, viewBox: `0 0 ${width} ${rows.length * step - step + 96}`, role: "img", "aria-label":
     `Join graph of ${plural(place.size, "table")}` });
   made.append(svg("defs", {}, svg("marker", { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
     svg("path", { d: "M0,0 L8,4 L0,8 z", class: "flow-head" }))));

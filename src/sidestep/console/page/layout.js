@@ -136,6 +136,8 @@ function showWhatIf(place, result) {
     const best = least(fitting(kept.size));
     const loadable = least(fitting(kept.size).filter((one) => one.layout !== "gsop-r"));
     kept.layout = loadable && loadable.groups.length > 1 ? loadable.layout : "sop";
+    const field = document.getElementById("min-size");
+    if (field) field.value = kept.size;
     const picture = !best ? note("No layout fits this budget.") : best.replicas.length ? replicasPicture(best)
       : best.groups.length > 1 ? h("div.stack", { style: "gap:8px" }, h("h3", {}, plural(best.groups.length, "column group")), groupsPicture(best.groups))
         : note("Within this budget all columns in one group serve the queries best at this block size.");
@@ -151,12 +153,7 @@ function showWhatIf(place, result) {
     curves(storage, [{ name: "the least with so much storage", points: frontier, step: true }], { x: "storage, as a multiple of the table", y: "cells read", marks: [kept.budget], tall: true, least: 0.97 });
   }
   fill(place, card("What if", `${count(result.queries)} queries on a sample of ${count(result.sample_rows)} of ${count(result.total_rows)} rows`, h("div.stack", {}, h("div.columns", {},
-    slider("Rows of a block, at least", { min: 0, max: sizes.length - 1, value: sizes.indexOf(kept.size), show: (at) => count(sizes[at]), id: "block-size" }, (at) => {
-      kept.size = sizes[at];
-      draw();
-      const field = document.getElementById("min-size");
-      if (field) field.value = kept.size;
-    }),
+    slider("Rows of a block, at least", { min: 0, max: sizes.length - 1, value: sizes.indexOf(kept.size), show: (at) => count(sizes[at]), id: "block-size" }, (at) => { kept.size = sizes[at]; draw(); }),
     slider("Storage budget, row ids included", { min: 100, max: Math.ceil(most * 100), value: Math.round(kept.budget * 100), show: (value) => `${(value / 100).toFixed(2)} ×`, id: "budget" }, (value) => { kept.budget = value / 100; draw(); })),
   detail, h("div.two", {}, h("div", {}, h("h3", {}, "Cost by block size, within the budget"), chart), h("div", {}, h("h3", {}, "Cost against storage, at this block size"), storage)))));
   draw();
@@ -194,7 +191,7 @@ function replicasPicture(point) {
     h("div.legend", {}, [["--accent", "all rows"], ["--k-induced", "once more, in some rows"]].map(([hue, text]) => h("span.chip", { style: "cursor:default" }, h("span.dot", { style: `background:var(${hue})` }), text)))),
   h("div.scroll", {}, h("table.replicas", {}, h("thead", {}, h("tr", {}, h("th", {}, ""), h("th.number", {}, "rows"), h("th", {}, names), h("th", {}, "rows that are there"))),
     h("tbody", {}, point.replicas.map((one, at) => h("tr", {}, h("td.tight", {}, h("b", {}, String(at + 1))), h("td.number", {}, percent(one.masters.length ? 1 : one.rows)), h("td", {}, strip(one)),
-      h("td", { title: one.features.join("\nor ") }, one.masters.length ? h("span", {}, "all; ") : null, one.features.length ? [h("code", {}, short(one.features[0], 58)), one.features.length > 1 ? ` or one of ${count(one.features.length - 1)} more` : ""] : null, " ", rest(single[at]))))))),
+      h("td", { title: one.features.join("\nor ") }, one.masters.length ? h("span", {}, "all; ") : null, one.features.length ? [h("code", {}, short(one.features[0], 44)), one.features.length > 1 ? ` or one of ${count(one.features.length - 1)} more` : ""] : null, " ", rest(single[at]))))))),
   h("p.fine", {}, "A query reads each column from the layout with the fewest rows that has all it wants. Replicas are tried here and cannot be loaded yet: a load makes one of the other two."));
 }
 
@@ -214,8 +211,8 @@ function showAdvice(place, result) {
 async function showCopies(place) {
   const workspace = await api.workspace();
   const found = await Promise.all(workspace.tables.filter((one) => !one.problem).slice(0, 12).map(async (one) => [one, await api.table(one.name).catch(() => null)]));
-  const known = found.filter(([, status]) => status);
+  const known = found.filter(([, status]) => status?.indexed_files);
   if (known.length < 2) return;
-  fill(place, card("Copies side by side", "What each table here is laid out as.", table([{ name: "table" }, { name: "format" }, { name: "rows", number: true }, { name: "blocks", number: true }, { name: "rows per block", number: true }, { name: "files", number: true }, { name: "on disk", number: true }, { name: "index", number: true }],
+  fill(place, card("Copies side by side", "How each table that is indexed here lies on disk.", table([{ name: "table" }, { name: "format" }, { name: "rows", number: true }, { name: "blocks", number: true }, { name: "rows per block", number: true }, { name: "files", number: true }, { name: "on disk", number: true }, { name: "index", number: true }],
     known.map(([one, status]) => [h("b", {}, one.name), one.kind === "groups" ? "column groups" : status.format, count(status.indexed_rows), count(status.blocks), status.blocks ? count(Math.round(status.indexed_rows / status.blocks)) : "–", count(status.files), size(status.bytes), size(status.index_bytes)]))));
 }

@@ -138,8 +138,8 @@ function graphCard(explanation) {
   const flows = explanation.graph.flows.filter((one) => one.removed);
   const names = new Map(explanation.graph.nodes.map((node) => [node.id, node.label]));
   return card("What joins induce", flows.length ? "Predicates that flowed from table to table, and the blocks that each removed." : "No predicate that flowed along these joins removed a block.",
-    h("div.two", {}, joinGraph(explanation.graph), flows.length ? table([{ name: "from" }, { name: "to" }, { name: "says" }, { name: "round", number: true }, { name: "blocks removed", number: true }],
-      flows.slice(0, 40).map((one) => [`${names.get(one.from)}.${one.origin_column}`, `${names.get(one.to)}.${one.column}`, one.says, count(one.round), count(one.removed)])) : h("span")));
+    h(flows.length ? "div.two" : "div", {}, joinGraph(explanation.graph), flows.length ? table([{ name: "from" }, { name: "to" }, { name: "says" }, { name: "round", number: true }, { name: "blocks removed", number: true }],
+      flows.slice(0, 40).map((one) => [`${names.get(one.from)}.${one.origin_column}`, `${names.get(one.to)}.${one.column}`, one.says, count(one.round), count(one.removed)])) : null));
 }
 
 function resultCard(ran, limits) {

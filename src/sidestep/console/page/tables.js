@@ -26,7 +26,7 @@ export async function tables(main, workspace) {
           : !status ? [h("b", {}, one.name), one.kind, "…", "", "", "", "", "", "reading"]
             : status.problem ? [h("b", {}, one.name), one.kind, "", "", "", "", "", "", h("span.muted", {}, status.problem)]
               : [h("b", {}, one.name), one.kind === "groups" ? "column groups" : status.format + (status.version === null ? "" : `, version ${count(status.version)}`), status.files ? percent(status.indexed_files / status.files, 0) : "–",
-                h("div", { style: "width:80px;padding-top:7px" }, bar(status.files ? status.indexed_files / status.files : 0)), count(status.indexed_rows), count(status.blocks), size(status.bytes), size(status.index_bytes), verdict(status)];
+                h("div", { style: "width:80px;padding-top:7px" }, bar(status.files ? status.indexed_files / status.files : 0)), ...(status.indexed_files ? [count(status.indexed_rows), count(status.blocks)] : ["–", "–"]), size(status.bytes), status.indexed_files ? size(status.index_bytes) : "–", verdict(status)];
         return { cells, selected: one.name === kept.table, pick: one.problem ? null : () => { kept.table = one.name; kept.offset = 0; kept.columns = []; showList(); showDetail(); } };
       }))));
   }
@@ -66,7 +66,7 @@ export async function tables(main, workspace) {
     h("div.two.wide", {}, status.synopses.length ? card("Synopses beside zone maps", "What they take, and the share of blocks a value is looked for in.", table([{ name: "column", tight: true }, { name: "synopsis", tight: true }, { name: "blocks", number: true }, { name: "size", number: true }, { name: "keeps", number: true, title: "share of other blocks that are read when one value is looked for" }, { name: "zone map alone", number: true }, { name: "false positives", number: true, title: "estimated, at most" }],
       status.synopses.flatMap((one) => one.held.map((held, at) => [at ? "" : h("code", {}, one.column), held.text, count(held.blocks), size(held.bytes), at ? "" : percent(one.kept), at ? "" : percent(one.zone_map_kept), at || one.false_positives === null ? "" : `≤ ${percent(one.false_positives)}`]))))
       : card("Synopses beside zone maps", "None: zone maps alone say which blocks a value may be in.", note(missing === status.files ? "Index the table to have them chosen." : "A sample showed none that would save enough; with a log, they are chosen for its queries.")),
-    card("Columns", `${plural(status.columns.length, "column")} indexed${status.partition_columns.length ? `; partitioned by ${status.partition_columns.join(", ")}` : ""}`, h("div", { style: "max-height:320px;overflow:auto" }, table([{ name: "column" }, { name: "type" }, { name: "files", number: true }], status.columns.map((one) => [h("code", {}, one.name), one.type, `${count(one.files)} of ${count(status.files)}`]))))),
+    card("Columns", `${plural(status.columns.length, "column")} indexed${status.partition_columns.length ? `; partitioned by ${status.partition_columns.join(", ")}` : ""}`, status.columns.length ? h("div", { style: "max-height:320px;overflow:auto" }, table([{ name: "column" }, { name: "type" }, { name: "files", number: true }], status.columns.map((one) => [h("code", {}, one.name), one.type, `${count(one.files)} of ${count(status.files)}`]))) : note("Index the table to see its columns."))),
     status.blocks ? blocksCard(status) : empty("No blocks are known yet", "Index the table: what each block holds is then known, and queries pass over those that cannot matter."));
   }
   function blocksCard(status) {

@@ -93,7 +93,7 @@ function tableDetail(detail, job, first) {
 
   function draw(milliseconds) {
     const share = current.feature_set.found.queries ? current.feature_set.found.covered / current.feature_set.found.queries : 0;
-    said.textContent = milliseconds === undefined ? (first.choice ? `Chosen by cross-validation over time: ${first.choice.num_features} features, T = ${count(first.choice.threshold)}.` : "") : `Selected again in ${milliseconds.toFixed(0)} ms.`;
+    said.textContent = milliseconds === undefined ? (first.choice ? `Chosen by cross-validation over time: at most ${first.choice.num_features} features, T = ${count(first.choice.threshold)}.` : "") : `Selected again in ${milliseconds.toFixed(0)} ms.`;
     fill(covered, tile("Features", count(current.features.length)), tile("Queries that some feature serves", ...percent(share).split(" "), `${count(current.feature_set.found.covered)} of ${count(current.feature_set.found.queries)} scans with a filter`, "good"),
       tile("Threshold T", count(current.feature_set.found.threshold), "queries"), tile("Scans", count(current.scans), "", `${count(current.unfiltered)} without a filter`));
     const heaviest = Math.max(1, ...current.features.map((one) => one.weight));
