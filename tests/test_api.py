@@ -120,7 +120,7 @@ PARAMETERS = {
     "status": ["spark", "table", "log", "name", "tables", "dialect", "index_dir"],
     "update": ["spark", "table", "set", "where", "source", *WRITE],
     "vacuum": ["table", "hours", "dry_run", "force", "index_dir"],
-    "what_if": ["spark", "log", "table", "name", "tables", "dialect", "min_sizes", "storage_budget", "progress"],
+    "what_if": ["spark", "log", "table", "name", "tables", "dialect", "min_sizes", "storage", "progress"],
 }  # fmt: skip
 
 

@@ -87,7 +87,8 @@ class Load(OfTable):
     target: Name
     min_size: Rows | None = None
     num_features: Annotated[int, Field(ge=1, le=200)] | None = None
-    layout: Literal["sop", "gsop"] = "sop"
+    layout: Literal["sop", "gsop", "gsop-r"] = "sop"
+    storage: Annotated[float, Field(ge=1, le=10)] | None = None
     family: Name | None = None
 
 
@@ -310,7 +311,7 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
     @app.post("/api/jobs/what-if", status_code=202)
     def what_if(asked: WhatIf) -> Response:
         """Estimate what queries would read with other sizes of blocks, columns in groups, and replicas."""
-        return begin_for("what-if", asked, sidestep.what_if, min_sizes=asked.min_sizes, storage_budget=asked.budget)
+        return begin_for("what-if", asked, sidestep.what_if, min_sizes=asked.min_sizes, storage=asked.budget)
 
     @app.post("/api/jobs/load", status_code=202)
     def load(asked: Load) -> Response:
@@ -322,7 +323,7 @@ def _add_jobs(app: FastAPI, console: Console) -> None:
             lambda report: report.to_dict() | {"text": str(report)},
             about=f"{asked.table} to {asked.target}",
             target=str(workspace.new_table(asked.target)),
-            **asked.model_dump(include={"min_size", "num_features", "layout", "family"}),
+            **asked.model_dump(include={"min_size", "num_features", "layout", "storage", "family"}),
         )
 
     @app.post("/api/jobs/optimize", status_code=202)

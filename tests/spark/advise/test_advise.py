@@ -185,7 +185,7 @@ def test_a_table_without_rows_has_a_choice(spark, sales, tmp_path):
 
 
 def test_what_if_compares_sizes_on_one_sample(spark, sales):
-    told = what_if(spark, statements(60, 1), str(sales), name="sales", min_sizes=[400, 100], storage_budget=1.5)
+    told = what_if(spark, statements(60, 1), str(sales), name="sales", min_sizes=[400, 100], storage=1.5)
     assert list(dict.fromkeys((one.layout, one.min_size) for one in told.points if one.layout != "gsop-r")) == [
         ("sop", 100),
         ("gsop", 100),

@@ -55,13 +55,13 @@ export async function layout(main, workspace) {
     const go = h("button.button.primary", { id: "load", onclick: async () => {
       go.disabled = true;
       try {
-        const job = await start("load", { table: kept.table, log: kept.log, target: target.value.trim(), min_size: Number(blocks.value) || null, layout: kept.layout });
+        const job = await start("load", { table: kept.table, log: kept.log, target: target.value.trim(), min_size: Number(blocks.value) || null, layout: kept.layout, ...(kept.layout === "gsop-r" ? { storage: kept.budget } : {}) });
         followLoad(job.id);
       } catch (problem) { fill(said, note(problem.message, "bad")); go.disabled = false; }
     } }, "Load");
     return card("Load", `A new table beside ${kept.table}, laid out for the queries of ${kept.log}. ${kept.table} stays as it is.`,
       h("div.stack", {}, h("div.row.end", {}, h("label.field", {}, "New table", target), h("label.field", {}, "Rows of a block, at least", blocks),
-        choice("Layout", [["sop", "sop: rows in blocks"], ["gsop", "gsop: column groups"]], kept.layout, (name) => { kept.layout = name; target.value = free(workspace, `${kept.table}_${name}`); }, { id: "layout-kind" }), go), said));
+        choice("Layout", [["sop", "sop: rows in blocks"], ["gsop", "gsop: column groups"], ["gsop-r", "gsop-r: groups and replicas"]], kept.layout, (name) => { kept.layout = name; target.value = free(workspace, `${kept.table}_${name}`); }, { id: "layout-kind" }), go), said));
   }
   async function followLoad(id) {
     const stop = onJobs((job) => { if (job.id === id && !over(job)) fill(loads, runningLoad(job)); });
@@ -134,8 +134,7 @@ function showWhatIf(place, result) {
   }
   function draw() {
     const best = least(fitting(kept.size));
-    const loadable = least(fitting(kept.size).filter((one) => one.layout !== "gsop-r"));
-    kept.layout = loadable && loadable.groups.length > 1 ? loadable.layout : "sop";
+    kept.layout = best && (best.replicas.length || best.groups.length > 1) ? best.layout : "sop";
     const field = document.getElementById("min-size");
     if (field) field.value = kept.size;
     const picture = !best ? note("No layout fits this budget.") : best.replicas.length ? replicasPicture(best)
@@ -192,7 +191,7 @@ function replicasPicture(point) {
   h("div.scroll", {}, h("table.replicas", {}, h("thead", {}, h("tr", {}, h("th", {}, ""), h("th.number", {}, "rows"), h("th", {}, names), h("th", {}, "rows that are there"))),
     h("tbody", {}, point.replicas.map((one, at) => h("tr", {}, h("td.tight", {}, h("b", {}, String(at + 1))), h("td.number", {}, percent(one.masters.length ? 1 : one.rows)), h("td", {}, strip(one)),
       h("td", { title: one.features.join("\nor ") }, one.masters.length ? h("span", {}, "all; ") : null, one.features.length ? [h("code", {}, short(one.features[0], 44)), one.features.length > 1 ? ` or one of ${count(one.features.length - 1)} more` : ""] : null, " ", rest(single[at]))))))),
-  h("p.fine", {}, "A query reads each column from the layout with the fewest rows that has all it wants. Replicas are tried here and cannot be loaded yet: a load makes one of the other two."));
+  h("p.fine", {}, "A query reads each column from the layout with the fewest rows that has all it wants."));
 }
 
 function groupsPicture(groups, notes = []) {

@@ -39,19 +39,19 @@ def what_if(
     tables: Mapping[str, Table] | None = None,
     dialect: str | None = None,
     min_sizes: Sequence[int] | None = None,
-    storage_budget: float = BUDGET,
+    storage: float = BUDGET,
     progress: Progress | None = None,
 ) -> WhatIf:
     """What queries of a log would read with blocks of these sizes: all columns together, in groups, or with replicas.
 
-    With replicas some cells are stored more than once, up to ``storage_budget`` times the table in all; a budget of 1 tries
-    none. There are several points then for each size, from little storage to much. Such a table cannot be loaded yet.
+    With replicas some cells are stored more than once, up to ``storage`` times the table in all; with 1 none are tried.
+    There are several points then for each size, from little storage to much.
 
     The same sample serves all sizes, and nothing is written. ``table``, ``name``, ``tables`` and ``dialect`` are as in
     :func:`sidestep.advise`, which compares families of row orders for one size. Without ``min_sizes``, five sizes are
     tried, around one that gives the table a few hundred blocks.
     """
-    check_budget(storage_budget)
+    check_budget(storage)
     path = resolve(spark, table)
     called = name or name_of(table, locate(path))
     source = read_source(spark, path, called)
@@ -79,9 +79,9 @@ def what_if(
                 WhatIfPoint(SOP, size, trial.together, 1.0, (columns,)),
                 WhatIfPoint(GSOP, size, trial.read, (len(columns) + ids) / max(1, len(columns)), trial.groups),
             ]
-            if storage_budget > 1:
+            if storage > 1:
                 watch.tell("replicas")
-                tried = try_replicas(sized, trial.groups, storage_budget, seconds=REPLICA_SECONDS)
+                tried = try_replicas(sized, trial.groups, storage, seconds=REPLICA_SECONDS)
                 points += [
                     WhatIfPoint(
                         GSOP_R, size, one.read, one.storage, tuple(each.columns for each in one.layouts), one.layouts
