@@ -57,7 +57,7 @@ VIEWS = {"a": viewed(TWO), "b": viewed(TWO)}
 
 def test_stages_run_in_their_order_and_say_how_long_they_took():
     _, decision = decide(JOINED, GivenTables(VIEWS), PATIENT)
-    assert [stage.name for stage in decision.stages] == ["static", "induced", "selectors", "reuse"] == NAMES
+    assert [stage.name for stage in decision.stages] == ["static", "paths", "induced", "selectors", "reuse"] == NAMES
     assert all(stage.seconds > 0 and not stage.stopped and not stage.off for stage in decision.stages)
 
 

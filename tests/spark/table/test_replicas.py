@@ -182,7 +182,7 @@ def test_advice_shows_the_cost_by_budget(spark, source):
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < 0.8
     assert all(point.storage <= point.budget + 1e-6 for point in advice.curve)
-    assert "cells that may be stored more than once" in str(advice)
+    assert "Cells that may be stored more than once:" in str(advice)
     assert "--layout gsop-r" in advice.copies_command
     assert len(advice.to_dict()["storage"]["curve"]) == 4
     with pytest.raises(SidestepError, match="at least 1"):

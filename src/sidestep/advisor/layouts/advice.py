@@ -138,12 +138,16 @@ class Advice:
         if self.groups is not None and len(self.groups) > 1:
             shown.append(_command_text(self.groups_command))
         if self.curve:
-            shown += [self._storage_table(), Text(self.copies_verdict)]
+            shown += [
+                Text("Cells that may be stored more than once:"),
+                self._storage_table(),
+                Text(self.copies_verdict),
+            ]
             shown += [_command_text(self.copies_command)] if self._copies is not None else []
         return Group(*shown)
 
     def _storage_table(self) -> Table:
-        table = Table(title="cells that may be stored more than once", title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(box=box.SIMPLE_HEAD)
         for heading in ("budget", "stored", "layouts", "cost"):
             table.add_column(heading, justify="right")
         for point in self.curve:
