@@ -28,8 +28,7 @@ def self_check(spark: SparkSession, bridge: Bridge, inspector: Any) -> None:
     """
     try:
         for source in java_sources():
-            if not source.startswith("Delta"):
-                bridge.load(source.removesuffix(".java"))
+            bridge.load(source.removesuffix(".java"))
         with tempfile.TemporaryDirectory(prefix="sidestep-") as folder:
             _skips_a_file(spark, inspector, folder)
     except Exception as problem:
