@@ -280,6 +280,24 @@ def test_an_index_kept_elsewhere(spark, tmp_path):
         assert sum(scan.rows for scan in sidestep.metrics(answer).scans) < 300
 
 
+def test_no_row_with_nan_is_lost_to_readers_that_know_nothing_of_it(spark, tmp_path):
+    """Spark has NaN greater than all else, and statistics of a file leave it out: Spark would pass over it."""
+    x = "CASE WHEN id % 10 = 3 THEN double('NaN') ELSE id / 1000.0D END"
+    rows = spark.sql(f"SELECT id, x, float(x) AS f, struct(x AS y) AS s FROM (SELECT id, {x} AS x FROM range(200))")
+    rows.coalesce(1).write.parquet(str(tmp_path / "source"))
+    sidestep.load(spark, str(tmp_path / "source"), str(tmp_path / "laid"), order=["id"], min_size=20)
+    for name in ("x", "f", "s.y"):
+        for where, count in ((f"{name} > 0.8", 20), (f"{name} = double('NaN')", 20), (f"{name} < 0.0095", 9)):
+            assert sidestep.read(spark, str(tmp_path / "laid")).where(where).count() == count, where
+            with sidestep.enable(spark):
+                read = sidestep.read(spark, str(tmp_path / "laid")).where(where)
+                assert read.count() == count, where
+    with sidestep.enable(spark):
+        (scan,) = sidestep.explain(sidestep.read(spark, str(tmp_path / "laid")).where("x < 0.01")).scans
+        assert scan.row_groups is not None
+        assert scan.row_groups.kept == 1
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_small_tables(spark, tmp_path, rows):
     source = folder_of(tmp_path / "sales", [sales(rows)])

@@ -49,7 +49,18 @@ class Encodings:
             column_encoding=dict(self.encoding) or None,
             store_schema=False,
             store_decimal_as_integer=True,
+            # They say nothing of NaN, which Spark has greater than all else: it would not look for it in a row group.
+            write_statistics=_leaves_without_floats(schema),
         )
+
+
+def _leaves_without_floats(schema: pa.Schema) -> bool | list[str]:
+    """The leaves of columns that hold no floats, by their paths in Parquet's schema; True if none of them does."""
+    empty = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), empty, store_schema=False)
+    leaves = list(pq.ParquetFile(pa.BufferReader(empty.getvalue())).schema)
+    known = [leaf.path for leaf in leaves if leaf.physical_type not in ("FLOAT", "DOUBLE")]
+    return True if len(known) == len(leaves) else known
 
 
 def choose_encodings(sample: pa.Table, ids: str, counter: str | None = None) -> Encodings:

@@ -195,10 +195,9 @@ class _OpenFile:
         self.unions: list[Words] = []
         self.synopses: dict[str, list[dict[str, Any]]] = {name: [] for name in self._columns_with_synopses()}
         floating = (name for name, type in target.held.items() if type.kind in FLOATING and name in target.schema.names)
-        self.nans: dict[str, list[bool]] = {name: [] for name in floating}
-        """For columns of floats whether each block has NaN, which the statistics of a file do not say."""
-        self.zones: dict[str, list[ColumnSummary]] = {name: [] for name in target.columns if name not in target.held}
-        """What each block has in the columns that the file does not hold."""
+        beside = (name for name in target.columns if name not in target.held)
+        self.zones: dict[str, list[ColumnSummary]] = {name: [] for name in (*floating, *beside)}
+        """What each block has in the columns that the file says nothing of: those of floats, and those not in it."""
         self.groups = 0
         self._gathered: list[pa.RecordBatch] = []
         self._count = 0
@@ -261,10 +260,9 @@ class _OpenFile:
         written = pa.Table.from_arrays(columns, schema=self.schema.append(pa.field(self.target.block, pa.int32())))
         self._check_unit(written)
         beside = {one.name: _cast(block[one.name], one) for one in self.target.beside}
-        for name, seen in self.nans.items():
-            seen.append(bool(pc.any(pc.is_nan(written[name])).as_py()))
         for name, zones in self.zones.items():
-            zones.append(summarize(beside[name], self.target.columns[name]))
+            values = beside[name] if name in beside else written[name]
+            zones.append(summarize(values, self.target.columns[name]))
         for name, made in self.synopses.items():
             values = beside[name] if name in beside else written[name]
             made.append(block_synopses(name, self.target.columns[name], values, self.making))
@@ -327,12 +325,10 @@ class _OpenFile:
             raise SidestepError(f"{self._location.uri} was written and is gone: does something clean up that folder?")
         file = DataFile(self.path, status.size, status.modified, self.partition)
         root, block = locate(self.target.root), self.target.block
-        index = block_summaries(root, file, self.target.held, log_times=True, block=block)
+        told = {name: type for name, type in self.target.held.items() if name not in self.zones}
+        index = block_summaries(root, file, told, log_times=True, block=block)
         if index is None or len(index) != len(self.unions):
             raise SidestepError(f"{self._location.uri} is not as it was written: does another program write there?")
-        for name, seen in self.nans.items():
-            column = f"nan:{name}"
-            index = index.set_column(index.column_names.index(column), column, pa.array(seen, pa.bool_()))
         for name, zones in self.zones.items():
             for column, arrow in zone_map_columns(name, self.target.columns[name]).items():
                 part = column.partition(":")[0]
