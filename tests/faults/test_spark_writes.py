@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -38,10 +40,11 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def prepared(spark, source, tmp_path_factory) -> dict[str, Prepared]:
+def prepared(spark, source, tmp_path_factory) -> Callable[[str], Prepared]:
     writes = {write.name: write for write in spark_writes(spark, source)}
     assert tuple(writes) == NAMES
-    return {name: prepare(write, tmp_path_factory.mktemp("prepared")) for name, write in writes.items()}
+    # Only what is asked for: each is made and run once, which takes longer than most tests.
+    return cache(lambda name: prepare(writes[name], tmp_path_factory.mktemp("prepared")))
 
 
 @pytest.mark.parametrize(
@@ -49,10 +52,11 @@ def prepared(spark, source, tmp_path_factory) -> dict[str, Prepared]:
 )
 def test_cut_short_at_some_points(prepared, tmp_path, name):
     rng, tally = random.Random(name), Tally()
-    points = len(prepared[name].points)
+    write = prepared(name)
+    points = len(write.points)
     for fault in rng.sample(list(Fault), 2):
         chosen = set(rng.sample(range(points), min(points, TRIED // 2)))
-        sweep(prepared[name], tmp_path, tally, [fault], chosen.__contains__)
+        sweep(write, tmp_path, tally, [fault], chosen.__contains__)
     assert tally.wrong == []
 
 
@@ -68,7 +72,7 @@ def test_cut_short_at_some_points(prepared, tmp_path, name):
     ],
 )
 def test_killed_for_real(spark, enabled, prepared, source, tmp_path, name, share):
-    kill_for_real(prepared[name], tmp_path / "killed", source, share)
+    kill_for_real(prepared(name), tmp_path / "killed", source, share)
     seen = sidestep.read(spark, str(tmp_path / "killed" / "table")).select(ARROW.names).where("x >= 20 OR v = 1")
     skipping = sorted(map(tuple, seen.collect()))
     with switched_off(spark):
