@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import warnings
@@ -148,7 +149,7 @@ def test_vacuum_beside_a_writer_that_notes_a_layout(root):
         ((older, newer), (), ()),
         ((older, newer), (older, newer), (older,)),
     ):
-        with patch.object(Numbered, "names", side_effect=[first, second, (), ()]):
+        with patch.object(Numbered, "names", side_effect=itertools.chain((first, second), itertools.repeat(()))):
             leftovers = vacuuming._index_leftovers(open_index(root), set(), cutoff=2**62)
         assert tuple(each.name for each in leftovers if each.name.startswith("_layout")) == stale
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import importlib.resources
 
 import numpy as np
 import pytest
 
 from sidestep.errors import SidestepError
 from sidestep.prune.conditions import BlockFilter, RowGroups
-from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.bridge import Bridge, java_sources
 from sidestep.spark.jvm.wire import (
     IndexAnswer,
     OwnAnswer,
@@ -98,7 +97,7 @@ def test_questions_statements_and_files() -> None:
 
 def test_every_source_compiles(spark) -> None:
     bridge = Bridge(spark)
-    sources = [source.name for source in importlib.resources.files("sidestep.spark.jvm").joinpath("java").iterdir()]
+    sources = list(java_sources())
     assert "LogAnalyzer.java" in sources, "compiled only when it is asked for"
     for name in sources:
         assert bridge.load(name.removesuffix(".java")).getName() == f"sidestep.{name.removesuffix('.java')}"
