@@ -70,8 +70,8 @@ def test_a_bad_setting_is_told_of_once_and_changes_nothing(text, why, caplog):
         assert session_settings(f"{text}\tinduced.kappa=3", BASE).induced.kappa == 3
         session_settings(f"{text}\tinduced.kappa=4", BASE)
     (record,) = caplog.records
-    assert record.message.startswith(f"spark.sidestep.{text} is ignored: ")
-    assert why in record.message
+    assert record.getMessage().startswith(f"spark.sidestep.{text} is ignored: ")
+    assert why in record.getMessage()
     assert session_settings(text, BASE) == BASE
 
 
@@ -130,7 +130,7 @@ def test_stages_are_switched_off_and_explain_says_so(spark, joined):
         assert [stage.name for stage in explanation.stages] == list(STAGE_NAMES)
         assert "stages: denormalized " in str(explanation)
         assert "reuse " in explanation._repr_html_()
-        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * 5
+        assert [stage["off"] for stage in explanation.to_dict()["stages"]] == [False] * len(STAGE_NAMES)
         with settings(spark, spark__sidestep__stages__induced="false"):
             assert fact_files(spark, joined) == names(range(10))
             assert "induced off" in str(sidestep.explain(joined))
