@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test, in two processes side by side that take about as long: most tests on Spark, which share a session; and the
-# others, with those on Spark that are marked aside (benchmarks, and what starts Spark itself). What is marked long is left
-# to `make test-long`. Arguments go to both.
+# others, with those on Spark that are marked aside (benchmarks, changes of tables, and what starts Spark itself). What is
+# marked long is left to `make test-long`. Arguments go to both.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

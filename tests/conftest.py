@@ -18,7 +18,8 @@ from pytest_timeout import is_debugging
 from tests.shared_session import SharedSession
 
 _SHARED_SESSION = SharedSession()
-_BENCH = Path(__file__).parent / "bench"
+_ASIDE = tuple(Path(__file__).parent / name for name in ("bench", "spark/table"))
+"""What runs in the second of the two processes of `make test`: so that both take about as long."""
 _RESTARTS = pytest.StashKey[list[str]]()
 """The tests before which the session was made anew."""
 
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            if item.path.is_relative_to(_BENCH):
+            if any(item.path.is_relative_to(folder) for folder in _ASIDE):
                 item.add_marker(pytest.mark.aside)
 
 

@@ -121,6 +121,39 @@ def test_joins_and_layouts(page, served, problems):
     problems.clear()
 
 
+def test_work_is_stopped_and_a_table_optimized(page, served, spark):
+    out = served.root / "sales_sop"
+    if not out.exists():
+        sidestep.load(spark, served.root / "sales", out, log=served.root / "queries.sql", min_size=250, name="sales")
+    sidestep.append(spark, str(out), spark.read.parquet(str(served.root / "sales" / "part-0.parquet")))
+    served.console.workspace.forget()
+    # A long job, stopped from the drawer: it says so, and offers to begin again.
+    page.goto(f"{served.url}/#/layout")
+    page.select_option("#layout-table", "sales")
+    page.click("#what-if")
+    page.keyboard.press("j")
+    newest = page.locator("#jobs article.job").first
+    newest.get_by_role("button", name="Stop").click()
+    expect(newest.locator(".state")).to_have_text("stopped")
+    expect(page.locator("#what-if")).to_be_visible()
+    page.keyboard.press("j")
+    # The appended file waits for optimize, which the page offers and runs.
+    page.goto(f"{served.url}/#/tables")
+    page.click("tr.pick:has-text('sales_sop')")
+    waits = page.get_by_text("came since the table was laid out: optimize organizes")
+    expect(waits).to_be_visible()
+    page.get_by_role("button", name="Optimize", exact=True).click()
+    expect(waits).to_be_hidden()
+    assert page.locator(".note.bad").all_inner_texts() == []
+    status = sidestep.status(spark, str(out))
+    assert (status.unorganized_files, status.indexed_rows) == (0, 18_000)
+    # The log speaks of sales, of which this is a copy.
+    page.select_option("select[aria-label='which calls it']", "sales")
+    page.click("#drift")
+    expect(page.get_by_text(re.compile(r"\d+ queries \(.*\) read"))).to_be_visible()
+    assert page.locator(".note.bad").all_inner_texts() == []
+
+
 def test_tables_and_themes(page, served):
     page.goto(f"{served.url}/#/tables")
     page.click("tr.pick:has-text('items')")

@@ -31,7 +31,7 @@ export function joinGraph(graph) {
   for (const edge of graph.edges) {
     const [[x1, y1], [x2, y2]] = [place.get(edge.left), place.get(edge.right)];
     made.append(svg("line", { class: "edge", x1, y1, x2, y2 }));
-    const text = svg("text", { class: "small", x: (x1 + x2) / 2 + 10, y: (y1 + y2) / 2 + 16 });
+    const text = svg("text", { class: "small", x: (x1 + x2) / 2 + 18, y: (y1 + y2) / 2 + 16 });
     text.textContent = edge.text.length > 44 ? `${edge.text.slice(0, 43)}…` : edge.text;
     made.append(text);
   }

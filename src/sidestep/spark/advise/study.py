@@ -225,8 +225,9 @@ def check_reads(workload: Workload, table: str) -> None:
     """Refuse a log that says nothing of the table."""
     if table not in tables_of(workload):
         named = ", ".join(list(tables_of(workload))[:5]) or "no table that it could be understood for"
-        said = f"The log says nothing of {table}: it reads {named}. Give the log of this table."
-        raise SidestepError(" ".join([said, *workload.notes]))
+        said = f"The log says nothing of {table}: it reads {named}."
+        hint = "Say what the log calls it: name=, or NAME and -t NAME=PATH."
+        raise SidestepError(" ".join([said, hint, *workload.notes]))
 
 
 def _sample_size(total: int, min_size: int) -> int:
