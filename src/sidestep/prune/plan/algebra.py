@@ -100,6 +100,8 @@ class Scan:
     """Of a table that has cells more than once, the numbers of the groups with some rows only; None for any other."""
     needs: tuple[str, ...] = ()
     """The columns of such a table that the query needs."""
+    fields: tuple[tuple[str, int], ...] | None = None
+    """(column, id) of a table whose files have columns by id (Iceberg); None of one whose files have them by name."""
 
     @property
     def name(self) -> str:

@@ -135,6 +135,7 @@ class _Reader:
                 groups=tuple(node["column_groups"]) if "column_groups" in node else None,
                 copies=tuple(node["copies"]) if "copies" in node else None,
                 needs=tuple(node.get("needs", ())),
+                fields=_fields(node),
             )
         below, scopes = [], []
         for child in node.get("in", ()):
@@ -325,6 +326,14 @@ class _Reader:
             for part in e:
                 if isinstance(part, list):
                     yield from self._columns_in(part)
+
+
+def _fields(node: dict[str, Any]) -> tuple[tuple[str, int], ...] | None:
+    """The ids by which the files of a scan have its columns, where they have them by id."""
+    if "fields" not in node:
+        return None
+    columns = zip(node["columns"], node["fields"], strict=True)
+    return tuple((name, number) for (_, name, _), number in columns if number >= 0)
 
 
 def _base(source: Compared) -> Column:

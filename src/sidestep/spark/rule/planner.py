@@ -120,7 +120,10 @@ class IndexedTables:
         return bool(self.indexes(scan))
 
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
-        catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
+        catalogs = (
+            (each, each.index.catalog(usable_columns(scan, each, columns), stored_names(scan, each)))
+            for each in self.indexes(scan)
+        )
         if scan.groups is None:
             return tuple(catalog for _, catalog in catalogs)
         return tuple(replace(catalog, parts=_blocks_of_groups(each, scan)) for each, catalog in catalogs)
@@ -148,7 +151,7 @@ class IndexedTables:
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
         indexes = self.indexes(scan)
-        if len(indexes) != 1 or scan.partitions or scan.groups is not None:
+        if len(indexes) != 1 or scan.partitions or scan.groups is not None or scan.fields is not None:
             return None
         return indexes[0].small.catalog(usable_columns(scan, indexes[0], columns), most)
 
@@ -365,7 +368,7 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
 
 def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:
     """What chooses more of a scan when the query runs."""
-    if len(decisions) != 1:
+    if len(decisions) != 1 or decisions[0].scan.fields is not None:
         return
     (index,) = (decision.index for decision in decisions)
     for selector in planned.decision.selectors:
@@ -412,8 +415,22 @@ def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]
     names prove nothing about a catalog table; Spark prunes its partitions by the catalog's own values.
     """
     in_folders = index.index.partition_columns
+    if scan.fields is not None:
+        stored = stored_names(scan, index) or {}
+        return {name: kind for name, kind in columns.items() if name in stored}
     return {
         name: kind
         for name, kind in columns.items()
         if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and scan.table is not None)
     }
+
+
+def stored_names(scan: Scan, index: OpenIndex) -> dict[str, str] | None:
+    """What the index calls the columns of a table that has them by id; None where it calls them as the query does.
+
+    An index of plain names says nothing of such a table, for a name may have gone to another column.
+    """
+    if scan.fields is None:
+        return None
+    by_id = index.index.columns_by_id
+    return {name: by_id[number] for name, number in scan.fields if number in by_id}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
-from sidestep.store.snapshot import Snapshot
+from sidestep.store.snapshot import Field, Snapshot, field_id
 from sidestep.store.snapshots.groups import is_inner
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.upkeep.drift import Drift
@@ -249,7 +249,25 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
         synopses=_synopses(index, blocks, noted, chosen_now=estimates is not None),
         tried=noted.tried,
     )
-    return replace(found, problems=index.problems)  # some come up while it is looked through
+    found = replace(found, problems=index.problems)  # some come up while it is looked through
+    return by_name(found, snapshot.fields) if snapshot.fields else found
+
+
+def by_name(status: IndexStatus, fields: Sequence[Field]) -> IndexStatus:
+    """The state of an index that has columns by id, with their names of today; one that was dropped keeps its key."""
+    names = {field.id: field.name for field in fields}
+
+    def name(key: str) -> str:
+        number = field_id(key)
+        return key if number is None else names.get(number, key)
+
+    return replace(
+        status,
+        columns={name(key): type for key, type in status.columns.items()},
+        column_files={name(key): files for key, files in status.column_files.items()},
+        synopses={name(key): replace(each, held=tuple(replace(one, column=name(one.column)) for one in each.held)) for key, each in status.synopses.items()},
+        tried=tuple(replace(each, column=name(each.column)) for each in status.tried),
+    )
 
 
 def _synopses(index: TableIndex, live: Mask, noted: Estimates, *, chosen_now: bool) -> dict[str, SynopsesStatus]:

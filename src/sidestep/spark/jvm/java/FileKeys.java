@@ -136,9 +136,9 @@ public final class FileKeys {
   /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
   Match match(FileIndex given) {
     FileIndex base = given instanceof GroupedFiles ? ((GroupedFiles) given).files : given;
-    if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
+    if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof FixedFiles)) return null;
     // A refresh gives the same object another listing.
-    Object listing = base instanceof SnapshotFiles ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();
+    Object listing = base instanceof FixedFiles ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();
     synchronized (matches) {
       Match newest = null;
       for (int i = matches.size() - 1; i >= 0; i--) {
@@ -147,8 +147,8 @@ public final class FileKeys {
         if (match.base.get() == null || match.base.get() == base) matches.remove(i);
         if (newest == null) newest = match;
       }
-      List listed = base instanceof SnapshotFiles
-          ? ((SnapshotFiles) base).allFiles()
+      List listed = base instanceof FixedFiles
+          ? ((FixedFiles) base).allFiles()
           : Scala.list(((PartitioningAwareFileIndex) base).allFiles());
       FileStatus[] files = (FileStatus[]) listed.toArray(new FileStatus[listed.size()]);
       int[] entries = new int[files.length];
@@ -203,7 +203,7 @@ public final class FileKeys {
         if (!look && indexes[owner].rewritten[matches[owner].positions[i]]) return false;
         if (look) all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
       }
-      return !look || base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
+      return !look || base instanceof FixedFiles || all.unchanged().cardinality() == count;
     } catch (Throwable problem) {
       LOG.warn("sidestep could not tell whether all files of a table are indexed", problem);
       return false;

@@ -55,6 +55,11 @@ public final class Inspector {
     return new PlanWriter(plan).text();
   }
 
+  /** The Iceberg table that an analyzed plan reads; see IcebergTable. */
+  public String icebergTable(LogicalPlan plan) throws Exception {
+    return IcebergTable.describe(plan);
+  }
+
   /** SQL as a plan, unless it is a command: explaining must not run anything. */
   public LogicalPlan parsed(org.apache.spark.sql.classic.SparkSession session, String sql) throws Exception {
     return session.sessionState().sqlParser().parsePlan(sql);

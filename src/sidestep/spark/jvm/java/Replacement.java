@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.*;
 
 /**
@@ -82,6 +83,7 @@ final class Replacement extends PlanRewriter {
     // What is put together of column groups was decided about in an earlier round.
     if (Reconstruction.original(plan) != plan) return plan;
     if (PlanWriter.isFileRelation(plan)) return relation((LogicalRelation) plan);
+    if (IcebergScan.is(plan)) return iceberg((DataSourceV2ScanRelation) plan);
     LogicalPlan result = below(plan);
     return plan instanceof Join ? withSelectors((Join) plan, (Join) result) : result;
   }
@@ -130,6 +132,35 @@ final class Replacement extends PlanRewriter {
       if (selector.join < 0) result = new Filter(byConstants(selector, number, files), result);
     }
     return new Project(leaf.output(), result);
+  }
+
+  /**
+   * A scan of an Iceberg table over fewer files. Iceberg plans its files when Spark plans the query, which may be long
+   * before that runs: what other tables induced counts only where their files cannot change meanwhile.
+   */
+  private LogicalPlan iceberg(DataSourceV2ScanRelation leaf) {
+    Wire.Answer answer = (Wire.Answer) answers.byScan.get(PlanWriter.outputIds(leaf));
+    if (answer == null || IcebergScan.isPruned(leaf.scan())) return leaf;
+    List skips = rule.skips(answer);
+    if (skips.isEmpty()) return leaf;
+    IcebergFiles files = new IcebergFiles(leaf.scan());
+    java.util.BitSet drop = new java.util.BitSet();
+    for (int s = 0; s < skips.size(); s++) {
+      PrunedFiles.Skip skip = (PrunedFiles.Skip) skips.get(s);
+      java.util.BitSet skipped = skip.own == null || witnesses.areFixed() ? skip.files : skip.own;
+      int[] positions = skip.keys.match(files).positions;
+      for (int i = 0; i < positions.length; i++) if (positions[i] >= 0 && skipped.get(positions[i])) drop.set(i);
+    }
+    if (drop.isEmpty()) return leaf;
+    try {
+      LogicalPlan fewer = (LogicalPlan) copyWith(leaf, "scan", IcebergScan.without(files, drop));
+      fewer.copyTagsFrom(leaf);
+      changed = true;
+      return fewer;
+    } catch (Exception problem) {
+      LOG.warn("sidestep could not leave out files of the Iceberg table " + leaf.name() + "; the query reads all", problem);
+      return leaf;
+    }
   }
 
   /** Those of a scan's selectors that can be used, if the files can be numbered at all. */
