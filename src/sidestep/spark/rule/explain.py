@@ -26,10 +26,10 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session
 from sidestep.spark.jvm.wire import unpack_scan_coverage
-from sidestep.spark.rule.block_proofs import SPARK_PARTITIONS, BlockReasons
+from sidestep.spark.rule.block_proofs import ICEBERG_METADATA, SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
-from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
+from sidestep.spark.rule.planner import PlannedQuery, ScanDecision, stored_names
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import DENORMALIZED_STAGE, session_settings
 from sidestep.store import Location, index_folder, load_features, locate
@@ -211,7 +211,8 @@ def _report(
     indexes = planned.tables.indexes(scan) if planned is not None and scan.reason is None else []
     reason = scan.reason or next((place.blocked for place in places if place.blocked), None)
     if reason is None and state is not None and not indexes:
-        reason = f"it is not indexed: sidestep.index(spark, {root!r})"
+        named = root if scan.fields is None else scan.name
+        reason = f"it is not indexed: sidestep.index(spark, {named!r})"
     report = ScanReport(table=scan.name, root=root, reason=reason)
     if executed is None:
         return report
@@ -229,12 +230,14 @@ def _report(
     )
     if listed.files > selected.files:
         gone, size = listed.files - selected.files, listed.bytes - selected.bytes
-        report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
+        by = SPARK_PARTITIONS if scan.fields is None else ICEBERG_METADATA
+        report = report.with_reasons(Reason(by.condition, by.synopsis, gone, None, size))
     mine = planned.scans if planned is not None and reason is None else ()
     decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
     induced = planned.decision.induced if planned is not None else None
     for index, entries in zip(indexes, coverage.entries, strict=True):
-        report = _with_blocks(report, index, decisions.get(index.id), induced, *entries)
+        decision = decisions.get(index.id)
+        report = _with_blocks(report, index, decision, induced, scan.fields is not None, *entries)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
@@ -247,6 +250,7 @@ def _with_blocks(
     index: OpenIndex,
     decision: ScanDecision | None,
     induced: Induced | None,
+    by_id: bool,
     listed: Mask,
     selected: Mask,
     in_part: Mask,
@@ -262,8 +266,10 @@ def _with_blocks(
     elif decision is not None and decision.row_groups is not None:
         read = read & (decision.row_groups.read | ~in_part[file_of])
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
-    told = BlockReasons(report.table, index, None if decision is None else decision.catalog)
-    told.add(SPARK_PARTITIONS, there & ~selected[file_of])
+    told = BlockReasons(report.table, index)
+    if decision is not None:
+        told = BlockReasons(report.table, index, decision.catalog, stored_names(decision.scan, index) or {})
+    told.add(ICEBERG_METADATA if by_id else SPARK_PARTITIONS, there & ~selected[file_of])
     report = replace(
         report,
         row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(read.sum())),

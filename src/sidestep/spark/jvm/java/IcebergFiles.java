@@ -67,7 +67,7 @@ final class IcebergFiles implements FixedFiles {
     return parquet && number != null ? ((Long) number).longValue() : -1;
   }
 
-  private static FileStatus status(Object file) {
+  static FileStatus status(Object file) {
     return new FileStatus(size(file), false, 0, 0, sequence(file), new Path(path(file)));
   }
 

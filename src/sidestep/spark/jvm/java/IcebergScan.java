@@ -45,7 +45,18 @@ final class IcebergScan implements InvocationHandler {
   static boolean is(Object node) {
     if (!(node instanceof DataSourceV2ScanRelation)) return false;
     DataSourceV2ScanRelation leaf = (DataSourceV2ScanRelation) node;
-    return original(leaf.scan()).getClass().getName().equals(QUERY) && leaf.output().nonEmpty();
+    return isQuery(leaf.scan()) && leaf.output().nonEmpty();
+  }
+
+  /** Whether a scan is what an ordinary query reads an Iceberg table by. */
+  static boolean isQuery(Object scan) {
+    return scan != null && original(scan).getClass().getName().equals(QUERY);
+  }
+
+  /** How many files were left when the query was planned. */
+  static int planned(Object scan) {
+    IcebergScan pruned = handler(scan);
+    return pruned == null ? new IcebergFiles(scan).tasks().size() : pruned.files.tasks().size() - pruned.dropped.size();
   }
 
   /** Iceberg's own scan, whether or not it reads fewer files now. */

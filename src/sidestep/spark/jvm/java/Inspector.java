@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.types.StructType;
 
 /** What Python asks of the JVM outside the rule: make a rule or a relation, look at plans, scans and their metrics. */
@@ -78,6 +79,10 @@ public final class Inspector {
     }
     List found = scans(plan);
     for (int i = 0; i < found.size(); i++) {
+      if (found.get(i) instanceof BatchScanExec) {
+        if (IcebergRead.hasRun((BatchScanExec) found.get(i))) return true;
+        continue;
+      }
       Object value = ((org.apache.spark.util.AccumulatorV2) ((FileSourceScanExec) found.get(i)).metrics()
           .apply("numFiles")).value();
       if (((Long) value).longValue() > 0) return true;
@@ -124,10 +129,13 @@ public final class Inspector {
         relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), options, reader), false);
   }
 
-  /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
+  /** The scans of files in a physical plan, and of Iceberg tables, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
     collect(plan, FileSourceScanExec.class, found, new java.util.IdentityHashMap());
+    ArrayList others = new ArrayList();
+    collect(plan, BatchScanExec.class, others, new java.util.IdentityHashMap());
+    for (int i = 0; i < others.size(); i++) if (IcebergRead.is(others.get(i))) found.add(others.get(i));
     return found;
   }
 
@@ -173,7 +181,8 @@ public final class Inspector {
     int files = 0;
     List found = scans(plan);
     for (int i = 0; i < found.size(); i++) {
-      files += ((FileSourceScanExec) found.get(i)).selectedPartitions().totalNumberOfFiles();
+      if (found.get(i) instanceof BatchScanExec) files += IcebergRead.read((BatchScanExec) found.get(i)).tasks().size();
+      else files += ((FileSourceScanExec) found.get(i)).selectedPartitions().totalNumberOfFiles();
     }
     return files;
   }
@@ -181,6 +190,43 @@ public final class Inspector {
   /** Output ids of a scan's relation, so that it can be told to which logical leaf it belongs. */
   public String outputIds(FileSourceScanExec scan) {
     return PlanWriter.ids(scan.output());
+  }
+
+  // What is asked of scans of files is asked of those of Iceberg tables as well.
+
+  public String outputIds(BatchScanExec scan) {
+    return PlanWriter.ids(scan.output());
+  }
+
+  public String metrics(BatchScanExec scan) {
+    return IcebergRead.metrics(scan);
+  }
+
+  public String selectors(BatchScanExec scan) {
+    return "";
+  }
+
+  public String tableName(BatchScanExec scan) {
+    return scan.table().name();
+  }
+
+  public int group(BatchScanExec scan) {
+    return -1;
+  }
+
+  public String rootPath(BatchScanExec scan) {
+    return IcebergFiles.location(IcebergScan.original(scan.scan()));
+  }
+
+  public String filesRead(BatchScanExec scan) {
+    return IcebergRead.paths(scan);
+  }
+
+  public String coverage(PruneRule rule, BatchScanExec scan, String keysIds) {
+    String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
+    FileKeys[] keys = new FileKeys[ids.length];
+    for (int i = 0; i < ids.length; i++) keys[i] = rule.keysOf(ids[i]);
+    return IcebergRead.coverage(scan, keys);
   }
 
   /** Metrics of a scan that has run, one "name=value" a line. */

@@ -609,6 +609,10 @@ final class PlanWriter {
     String reason = null;
     if (plan instanceof LogicalRelation) {
       reason = "it is read through " + ((LogicalRelation) plan).relation().getClass().getSimpleName();
+    } else if (plan instanceof DataSourceV2ScanRelation
+        && ((DataSourceV2ScanRelation) plan).scan().getClass().getName().startsWith("org.apache.iceberg.")) {
+      reason = "Iceberg reads it by a " + ((DataSourceV2ScanRelation) plan).scan().getClass().getSimpleName()
+          + ", of which sidestep leaves out nothing";
     } else if (kind.startsWith("DataSourceV2")) {
       reason = "it is a DataSource V2 scan";
     } else if (kind.equals("InMemoryRelation")) {
