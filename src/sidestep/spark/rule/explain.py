@@ -25,7 +25,7 @@ from sidestep.render import counted
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session
-from sidestep.spark.jvm.wire import unpack_scan_coverage
+from sidestep.spark.jvm.wire import ScanCoverage, unpack_scan_coverage
 from sidestep.spark.rule.block_proofs import ICEBERG_METADATA, SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
@@ -237,12 +237,22 @@ def _report(
     induced = planned.decision.induced if planned is not None else None
     for index, entries in zip(indexes, coverage.entries, strict=True):
         decision = decisions.get(index.id)
+        if decision is not None and _induces_in_vain(scan, decision, entries[1], coverage):
+            decision = replace(decision, kept=decision.static | decision.kept)
+            why = "what joins induce is not used: files of a joined table may change until the query runs"
+            report = report.with_reasons(Reason("", None, why_not=why))
         report = _with_blocks(report, index, decision, induced, scan.fields is not None, *entries)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
         report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
     return report
+
+
+def _induces_in_vain(scan: Scan, decision: ScanDecision, selected: Mask, coverage: ScanCoverage) -> bool:
+    """Whether more is read of an Iceberg table than joined tables would leave, were it certain that they stay so."""
+    left = coverage.selected.files - int((selected & decision.skipped_files).sum())
+    return scan.fields is not None and decision.own is not None and coverage.read.files > left
 
 
 def _with_blocks(

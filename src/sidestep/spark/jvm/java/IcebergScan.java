@@ -86,7 +86,8 @@ final class IcebergScan implements InvocationHandler {
     Object scan = original(leaf.scan());
     if (changesRows) return "Iceberg reads it to change its rows";
     if (Reflected.declared(scan.getClass(), "resetTasks", new Class[] {List.class}) == null
-        || !Reflected.has(scan.getClass(), "tasks") || schema(scan) == null) {
+        || !Reflected.has(scan.getClass(), "tasks") || !Reflected.has(scan.getClass(), "specs")
+        || !Reflected.has(scan.getClass(), "groupingKeyType") || schema(scan) == null) {
       return "this version of Iceberg plans its scans in a way that sidestep does not know";
     }
     return Reflected.isA(IcebergFiles.table(scan), METADATA) ? "it is a metadata table of Iceberg" : null;
@@ -125,6 +126,9 @@ final class IcebergScan implements InvocationHandler {
       kept.add(files.tasks().get(i));
       rows += IcebergFiles.rows(file);
     }
+    // How tasks are grouped by partition is what Spark has been told of all of them, whichever are left.
+    Reflected.call(files.scan, "specs");
+    Reflected.call(files.scan, "groupingKeyType");
     Object copy = Reflected.copy(files.scan);
     Reflected.declared(copy.getClass(), "resetTasks", new Class[] {List.class}).invoke(copy, new Object[] {kept});
     return proxy(copy, new IcebergScan(files, copy, dropped, rows));
