@@ -319,7 +319,7 @@ public final class Inspector {
     FileIndex base = PrunedFiles.unwrap(location);
     scala.collection.immutable.Seq none = Scala.seq(new Object[0]);
     scala.collection.immutable.Seq partitionFilters = Scala.seq(staticOnly(scan.partitionFilters()));
-    boolean byFooter = !(base instanceof SnapshotFiles) && Footers.wanted(scan.conf());
+    boolean byFooter = !PrunedFiles.isFixed(base) && Footers.wanted(scan.conf());
     long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
     long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
     scala.collection.immutable.Seq left = location.listFiles(partitionFilters, none);
@@ -328,7 +328,8 @@ public final class Inspector {
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
-    text.append(location instanceof PrunedFiles && ((PrunedFiles) location).byBlock() ? " 1" : " 0");
+    PrunedFiles pruned = PrunedFiles.in(location);
+    text.append(pruned != null && pruned.byBlock() ? " 1" : " 0");
     for (int i = 0; i < ids.length; i++) {
       text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
       text.append('\n').append(Wire.text(inPart[i]));
@@ -341,7 +342,7 @@ public final class Inspector {
     BitSet[] entries = new BitSet[keys.length];
     for (int i = 0; i < entries.length; i++) entries[i] = new BitSet();
     if (!(scan instanceof RowGroupScan)) return entries;
-    PrunedFiles location = (PrunedFiles) scan.relation().location();
+    PrunedFiles location = PrunedFiles.in(scan.relation().location());
     ArrayList statuses = new ArrayList();
     for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
       java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();

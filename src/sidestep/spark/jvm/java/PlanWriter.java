@@ -582,6 +582,7 @@ final class PlanWriter {
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
+    if (DeltaReader.reads(relation)) return DeltaReader.whyNot(leaf, relation);
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
     if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof SkippingParquet)
@@ -592,9 +593,6 @@ final class PlanWriter {
     FileIndex files = PrunedFiles.unwrap(relation.location());
     if (GroupedFiles.of(leaf) == null && files instanceof SnapshotFiles && ((SnapshotFiles) files).group >= 0) {
       return "it is a column group, of which rows were put together before";
-    }
-    if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
-      return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }
     // The setting alone means nothing: a session in which Delta once wrote has it, and reads by name as before.
     if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()

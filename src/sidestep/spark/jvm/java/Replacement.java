@@ -95,7 +95,7 @@ final class Replacement extends PlanRewriter {
     Wire.Answer answer = (Wire.Answer) answers.byScan.get(key);
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
-    if (answer == null || relation.location() instanceof PrunedFiles) return leaf;
+    if (answer == null || PrunedFiles.in(relation.location()) != null) return leaf;
     List skips = rule.skips(answer);
     List chosen = (List) choosing.get(key);
     if (chosen == null) choosing.put(key, chosen = atAllCopies(key, selectors(answer, skips, relation)));
@@ -107,8 +107,10 @@ final class Replacement extends PlanRewriter {
       skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null, null, null));
     }
     changed = true;
+    // Delta reads files in its own way, to which no condition can be added.
+    boolean delta = DeltaReader.reads(relation);
     org.apache.spark.sql.sources.Filter bound =
-        answer.boundColumn == null ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
+        answer.boundColumn == null || delta ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
     String boundText = bound == null ? null : answer.boundColumn + " in " + answer.boundRanges;
     String part = chosen.isEmpty() ? null : freeName(leaf, relation);
     PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles,
@@ -118,15 +120,16 @@ final class Replacement extends PlanRewriter {
     // Where blocks are told by their ids, nothing is left for a bound to do.
     if (reading != null && files.byBlock()) bound = null;
     FileFormat format = relation.fileFormat();
-    if (reading != null || bound != null || part != null) {
+    if (!delta && (reading != null || bound != null || part != null)) {
       format = SkippingParquet.of(files, reading == null ? null : BlockFilter.columnName(leaf), answer.boundColumn, bound,
           part != null);
     }
     Attribute number = part == null ? null : numbering(part);
-    LogicalPlan result = withLocation(leaf, files, format, number);
+    FileIndex location = delta ? DeltaReader.without(files) : files;
+    LogicalPlan result = withLocation(leaf, location, format, number);
     if (reading != null) result = new Filter(reading, result);
     if (part == null) return result;
-    numbered.put(files, new Numbered(key, number));
+    numbered.put(location, new Numbered(key, number));
     for (int i = 0; i < chosen.size(); i++) {
       Wire.Selector selector = ((Choosing) chosen.get(i)).selector;
       if (selector.join < 0) result = new Filter(byConstants(selector, number, files), result);
@@ -241,8 +244,13 @@ final class Replacement extends PlanRewriter {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     StructType partitions = relation.partitionSchema();
     if (part != null) partitions = partitions.add(part.name(), part.dataType(), true, part.metadata());
+    scala.collection.immutable.Map options = relation.options();
+    // Delta's own index takes one of ours for its equal; the relations must not be.
+    if (location instanceof DeltaReader.Pruned) {
+      options = (scala.collection.immutable.Map) options.updated("sidestep.skips", "true");
+    }
     HadoopFsRelation pruned = relation.copy(location, partitions, relation.dataSchema(), relation.bucketSpec(), format,
-        relation.options(), relation.sparkSession());
+        options, relation.sparkSession());
     scala.Option table = leaf.catalogTable();
     // A catalog table's own statistics would win over the relation's size, as Spark's partition pruning knows too.
     if (table.isDefined() && ((CatalogTable) table.get()).stats().isDefined()) {
@@ -325,9 +333,9 @@ final class Replacement extends PlanRewriter {
 
       public Object applyOrElse(Object node, scala.Function1 otherwise) {
         if (!isDefinedAt(node)) return otherwise.apply(node);
-        PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-        Attribute number = ((Numbered) numbered.get(files)).number;
-        return new Filter(selector(selector, number, files, sources), (LogicalPlan) node);
+        FileIndex location = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        Attribute number = ((Numbered) numbered.get(location)).number;
+        return new Filter(selector(selector, number, PrunedFiles.in(location), sources), (LogicalPlan) node);
       }
     });
   }

@@ -38,7 +38,12 @@ public final class RowGroupScan extends SparkScan {
   /** A scan that reads pieces where that leaves out something; any other as it is. */
   static FileSourceScanExec of(FileSourceScanExec scan) {
     FileIndex location = scan.relation().location();
-    if (!(location instanceof PrunedFiles) || !((PrunedFiles) location).readsPieces()) return scan;
+    PrunedFiles files = PrunedFiles.in(location);
+    if (files == null || !files.readsPieces()) return scan;
+    // Delta counts the rows of a file itself if it is told to, and then has to see them all.
+    HadoopFsRelation relation = scan.relation();
+    org.apache.hadoop.fs.Path root = (org.apache.hadoop.fs.Path) Scala.list(location.rootPaths()).get(0);
+    if (!relation.fileFormat().isSplitable(relation.sparkSession(), relation.options(), root)) return scan;
     // Buckets are files that are read whole, by tasks of their own.
     if (scan.relation().bucketSpec().isDefined()) return scan;
     List columns = Scala.list(scan.fileConstantMetadataColumns());
@@ -62,7 +67,7 @@ public final class RowGroupScan extends SparkScan {
       scala.Function1 reader = read.org$apache$spark$sql$execution$datasources$FileScanRDD$$readFunction;
       List chosen = reader instanceof SkippingParquet.LateReader
           ? ((SkippingParquet.LateReader) reader).groups : new ArrayList();
-      RowGroupPieces cutter = new RowGroupPieces((PrunedFiles) relation().location(), chosen);
+      RowGroupPieces cutter = new RowGroupPieces(PrunedFiles.in(relation().location()), chosen);
       scala.collection.immutable.Seq partitions = cutter.isEmpty() ? null : cutter.cut(read, relation().sparkSession());
       if (partitions == null) return whole;
       return new FileScanRDD(relation().sparkSession(), reader, partitions, read.readSchema(), read.metadataColumns(),

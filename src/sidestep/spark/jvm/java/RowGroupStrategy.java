@@ -21,9 +21,10 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
       while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) Scala.list(below.children()).get(0);
       if (PlanWriter.isFileRelation(below)) {
         HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) below).relation();
-        FileIndex location = relation.location();
-        if (GroupScan.reads(relation) || location instanceof PrunedFiles && ((PrunedFiles) location).readsPieces()) {
-          List plans = Scala.list(FileSourceStrategy$.MODULE$.apply(plan));
+        PrunedFiles files = PrunedFiles.in(relation.location());
+        if (GroupScan.reads(relation) || files != null && files.readsPieces()) {
+          List plans = Scala.list(DeltaReader.reads(relation) ? DeltaReader.plan(relation.sparkSession(), plan)
+              : FileSourceStrategy$.MODULE$.apply(plan));
           Object[] ours = new Object[plans.size()];
           for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(SCANS);
           return Scala.seq(ours);

@@ -30,7 +30,7 @@ final class Witnesses {
   /** keys: null if one of the indexes is known no longer. */
   void add(FileIndex base, FileKeys[] keys) {
     // What a table's log lists never changes, and what an older snapshot induced is right for a query that reads it.
-    if (base instanceof FixedFiles) return;
+    if (PrunedFiles.isFixed(base)) return;
     FileKeys.Match match = keys == null || keys.length == 0 ? null : keys[0].match(base);
     if (match == null) {
       missing = true;
