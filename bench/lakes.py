@@ -1,9 +1,9 @@
 """Delta and Iceberg tables by their own readers: files read of the same rows, with sidestep and without.
 
 Three kinds of queries on a table of many files: an equality on a column whose values lie anywhere, a range on one that
-the files are in the order of, and a join with a small table of which one source is asked for. Some rows are deleted once
-the tables are indexed, so that each reader has deleted rows to pass over. Both keep least and greatest values of each
-file themselves: what counts is what is left out beyond that.
+the files are in the order of, and a join with a small table of which one source is asked for. Some rows are deleted
+once the tables are indexed, so that each reader has deleted rows to pass over. Both keep least and greatest values of
+each file themselves: what counts is what is left out beyond that.
 
 Neither has a build for the newest Spark. The benchmark runs in an environment of its own, which ``scripts/lakes.sh``
 makes, with jars from Maven Central; where they cannot be had it says so, and measures nothing.
@@ -183,7 +183,10 @@ class Lakes:
         for _ in range(count):
             yield "equality", f"SELECT * FROM {sales} WHERE customer = {self.place(drawn.randrange(self.rows))}"
             low = drawn.randrange(self.rows)
-            yield "range", f"SELECT count(*), sum(amount) FROM {sales} WHERE time BETWEEN {low} AND {low + self.rows // 100}"
+            yield (
+                "range",
+                f"SELECT count(*), sum(amount) FROM {sales} WHERE time BETWEEN {low} AND {low + self.rows // 100}",
+            )
             source = f"source {drawn.randrange(SOURCES)}"
             join = f"{sales} s JOIN {batches} b ON s.batch = b.batch WHERE b.source = '{source}'"
             yield "join", f"SELECT count(*), sum(s.amount) FROM {join}"
@@ -217,14 +220,14 @@ class Lakes:
 def _files_of_sales(frame: DataFrame) -> int:
     import sidestep
 
-    return sum(
-        sum("/sales/" in path for path in scan.paths) for scan in sidestep.metrics(frame).scans
-    )
+    return sum(sum("/sales/" in path for path in scan.paths) for scan in sidestep.metrics(frame).scans)
 
 
 def _table(figures: Mapping[str, Any]) -> Table:
     possible = figures["files"] * figures["queries"]
-    table = Table(title=f"Files read over {figures['queries']} queries of a kind, of {possible:,}", title_justify="left")
+    table = Table(
+        title=f"Files read over {figures['queries']} queries of a kind, of {possible:,}", title_justify="left"
+    )
     table.add_column("query")
     for lake in READERS:
         for side in (lake.capitalize() + " alone", "with sidestep"):

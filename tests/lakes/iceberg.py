@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,17 @@ ROWS = 500
 
 
 def make_table(
-    spark: SparkSession, name: str, columns: str, files: int = 6, *, more: str = "", rows: int = ROWS, **properties: str
+    spark: SparkSession,
+    name: str,
+    columns: str,
+    files: int = 6,
+    properties: Mapping[str, str] | None = None,
+    *,
+    more: str = "",
+    rows: int = ROWS,
 ) -> None:
     """A table of so many files, the rows of each a run of numbers; ``columns`` are SQL over the number ``id``."""
-    told = {"write.distribution-mode": "none", "format-version": "2", **properties}
+    told = {"write.distribution-mode": "none", "format-version": "2", **(properties or {})}
     texts = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     source = spark.range(0, files * rows, 1, files).selectExpr(*columns.split("; "))

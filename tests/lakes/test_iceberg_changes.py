@@ -19,7 +19,7 @@ def rows_of(spark, name):
 def test_deleted_rows_stay_deleted(spark, enabled, version):
     """Position deletes in version 2, deletion vectors in version 3."""
     name = f"ice.change.deleted{version}"
-    make_table(spark, name, COLUMNS, **MERGE_ON_READ, **{"format-version": version})
+    make_table(spark, name, COLUMNS, properties=MERGE_ON_READ | {"format-version": version})
     sidestep.index(spark, name)
     table = name.rpartition(".")[2]
     gone = 7919 * 1236 % 100003
@@ -85,7 +85,7 @@ def test_changes_by_iceberg(spark, enabled, mode):
     """With sidestep on, Iceberg's own DELETE, UPDATE and MERGE do what they do without it."""
     made = {}
     for name in ("on", "off"):
-        make_table(spark, f"ice.change.{name}", COLUMNS, **{key: mode for key in MERGE_ON_READ})
+        make_table(spark, f"ice.change.{name}", COLUMNS, properties=dict.fromkeys(MERGE_ON_READ, mode))
         sidestep.index(spark, f"ice.change.{name}")
         make_table(spark, "ice.change.source", f"id + 1200 AS id; {scattered('(id + 1200)')} AS k", 2, rows=30)
         sidestep.index(spark, "ice.change.source")
@@ -111,7 +111,7 @@ def test_changes_by_iceberg(spark, enabled, mode):
 
 
 def test_a_scan_for_a_change_is_left_alone(spark, enabled):
-    make_table(spark, "ice.change.alone", COLUMNS, 3, **MERGE_ON_READ)
+    make_table(spark, "ice.change.alone", COLUMNS, 3, MERGE_ON_READ)
     sidestep.index(spark, "ice.change.alone")
     told = str(sidestep.explain(f"UPDATE ice.change.alone SET n = 0 WHERE k = {ONE} AND n + 0 = n", spark))
     assert "to change its rows" in " ".join(told.split())
@@ -137,7 +137,7 @@ def test_time_travel_branches_and_tags(spark, enabled):
 
 
 def test_metadata_columns(spark, enabled):
-    make_table(spark, "ice.change.meta", COLUMNS, 4, **MERGE_ON_READ)
+    make_table(spark, "ice.change.meta", COLUMNS, 4, MERGE_ON_READ)
     sidestep.index(spark, "ice.change.meta")
     spark.sql("DELETE FROM ice.change.meta WHERE id = 1235")
     query = f"SELECT id, _file, _pos, _spec_id, _deleted FROM ice.change.meta WHERE k = {ONE}"

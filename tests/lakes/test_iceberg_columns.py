@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import sidestep
-from tests.lakes.iceberg import ROWS, check, check_without_skipped, make_table, scattered
+from tests.lakes.iceberg import ROWS, check, check_without_skipped, iceberg_table, make_table, scattered
 
 ONE = 7919 * 1234 % 100003
 COLUMNS = f"id; {scattered()} AS k; CAST(id AS INT) AS n; CAST(id / 4 AS FLOAT) AS f; CAST(id AS DECIMAL(9, 2)) AS m"
@@ -85,13 +85,11 @@ def test_time_travel_by_the_names_of_that_time(spark, enabled, table):
 def test_a_column_with_a_default(spark, enabled):
     """In version 3, files from before a column was added have its default, not NULL."""
     name = "ice.columns.defaults"
-    make_table(spark, name, "id", 3, **{"format-version": "3"})
+    make_table(spark, name, "id", 3, {"format-version": "3"})
     jvm = spark.sparkContext._jvm
-    from tests.lakes.iceberg import iceberg_table
-
     table = iceberg_table(spark, name)
     api = jvm.org.apache.iceberg
-    literal = api.expressions.Literal.of(spark.sparkContext._gateway.jvm.java.lang.Integer(7))
+    literal = api.expressions.Literal.of(7)
     table.updateSchema().addColumn("added", api.types.Types.IntegerType.get(), literal).commit()
     spark.sql(f"REFRESH TABLE {name}")
     spark.sql(f"INSERT INTO {name} VALUES (-1, 9)")

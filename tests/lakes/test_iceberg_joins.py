@@ -36,7 +36,9 @@ def test_a_join_induces(spark, enabled, tables):
 
 def test_outer_and_anti_joins(spark, enabled, tables):
     for join in ("LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"):
-        query = f"SELECT f.* FROM ice.join.fact f {join} (SELECT * FROM ice.join.dim WHERE region = 'south') d ON f.k = d.k"
+        query = (
+            f"SELECT f.* FROM ice.join.fact f {join} (SELECT * FROM ice.join.dim WHERE region = 'south') d ON f.k = d.k"
+        )
         read = check(spark, query)
         assert read["fact"][1] == (2 if join in ("RIGHT JOIN", "LEFT SEMI JOIN") else 6), join
 
@@ -54,6 +56,8 @@ def test_parquet_files_that_may_change_induce_nothing_on_iceberg(spark, enabled,
     assert check(spark, own)["fact"] == (6, 1)
     told = sidestep.explain(query, spark)
     (fact,) = (scan for scan in told.scans if scan.table == "ice.join.fact")
+    assert fact.files is not None
+    assert fact.row_groups is not None
     assert (fact.files.kept, fact.row_groups.kept) == (6, 6)
 
 
@@ -89,20 +93,22 @@ def test_storage_partitioned_joins(spark, enabled, tables):
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
-        value = 7919 * 321 % 100003
+        one = 7919 * 321 % 100003
         query = "SELECT l.id, l.v, r.x FROM ice.join.left l JOIN ice.join.right r ON l.id = r.id"
         assert check(spark, query) == {"left": (8, 8), "right": (8, 8)}
-        read = check(spark, f"{query} WHERE l.x = {value}")
+        read = check(spark, f"{query} WHERE l.x = {one}")
         assert (read["left"], read["right"][1] < 8) == ((8, 1), True)
-        check(spark, f"{query} WHERE l.x = {value} OR r.x = {7919 * 77 % 100003}")
-        check_without_skipped(spark, f"{query} WHERE l.x = {value}")
+        check(spark, f"{query} WHERE l.x = {one} OR r.x = {7919 * 77 % 100003}")
+        check_without_skipped(spark, f"{query} WHERE l.x = {one}")
     finally:
         for key in settings:
             spark.conf.unset(key)
 
 
 def test_runtime_filters_of_iceberg_come_on_top(spark, enabled, tables):
-    make_table(spark, "ice.join.days", f"id; {scattered()} AS x; CAST(id % 5 AS INT) AS p", 2, more="PARTITIONED BY (p)")
+    make_table(
+        spark, "ice.join.days", f"id; {scattered()} AS x; CAST(id % 5 AS INT) AS p", 2, more="PARTITIONED BY (p)"
+    )
     spark.sql("DROP TABLE IF EXISTS ice.join.chosen")
     spark.sql("CREATE TABLE ice.join.chosen (p INT, name STRING) USING iceberg")
     spark.sql("INSERT INTO ice.join.chosen VALUES (2, 'a'), (4, 'b')")

@@ -74,6 +74,8 @@ def test_sidestep_read_is_icebergs_own(spark, enabled, table):
 def test_explain_tells_who_skips(spark, enabled, table):
     told = sidestep.explain(f"SELECT * FROM {table} WHERE k = {ONE} AND id >= {ROWS}", spark)
     (scan,) = told.scans
+    assert scan.files is not None
+    assert scan.blocks is not None
     assert (scan.table, scan.files.total, scan.files.kept) == (table, 6, 1)
     assert "Iceberg's own metadata skips 1 file" in str(told)
     assert f"k = {ONE}" in str(told)

@@ -122,7 +122,7 @@ def index(
 
 @dataclass(frozen=True)
 class _ColumnKeys:
-    """What an index calls the columns of a table: by their names, or where files have them by id, by keys with those."""
+    """What an index calls the columns of a table: their names, or where files have them by id, keys with those."""
 
     of_name: Mapping[str, str]
 
@@ -255,7 +255,9 @@ def status(
     lake = None if spark is None else iceberg_of(spark, table)
     if lake is not None:
         if log is not None:
-            raise SidestepError(f"{lake.root.uri} is an Iceberg table, which has no layout to drift from: leave log out.")
+            raise SidestepError(
+                f"{lake.root.uri} is an Iceberg table, which has no layout to drift from: leave log out."
+            )
         index = open_index(lake.root, index_dir)
         index.verify()
         return index_status(lake, index)

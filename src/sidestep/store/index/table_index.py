@@ -219,9 +219,7 @@ class TableIndex:
             if wanted not in self._catalogs:
                 if len(self._catalogs) >= 64:
                     self._catalogs.clear()
-                self._catalogs[wanted] = self.guarded(
-                    lambda: self._make_catalog(columns, called), self._no_catalog
-                )
+                self._catalogs[wanted] = self.guarded(lambda: self._make_catalog(columns, called), self._no_catalog)
             return self._catalogs[wanted]
 
     def _no_catalog(self) -> Catalog:

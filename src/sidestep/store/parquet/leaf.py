@@ -83,18 +83,17 @@ def leaves_of(file: pq.ParquetFile) -> dict[str, Leaf | None]:
 def leaves_by_id(file: pq.ParquetFile, keys: Iterable[str], fields: Iterable[Field]) -> dict[str, Leaf | None]:
     """The top-level columns of a file by the keys of a table's columns, which are found by the ids of these.
 
-    What a file calls a column means nothing. None stands for a column of which nothing is known: it is nested, its id is
-    there twice, or the file does not have it and that does not mean NULL. A column that is not in the result is NULL in
-    every row. A file with a column that has no id was written by someone who knew of none: nothing is known of it.
+    What a file calls a column means nothing. None stands for a column of which nothing is known: it is nested, its id
+    is there twice, or the file does not have it and that does not mean NULL. A column that is not in the result is NULL
+    in every row. A file with a column that has no id was written by someone who knew of none: nothing is known of it.
     """
-    ids = [(field.metadata or {}).get(b"PARQUET:field_id") for field in file.schema_arrow]
-    if None in ids:
-        return dict.fromkeys(keys)
     by_name = leaves_of(file)
     by_id: dict[int, Leaf | None] = {}
-    for field, raw in zip(file.schema_arrow, ids, strict=True):
-        number = int(raw)
-        by_id[number] = None if number in by_id else by_name[field.name]
+    for field in file.schema_arrow:
+        raw = (field.metadata or {}).get(b"PARQUET:field_id")
+        if raw is None:
+            return dict.fromkeys(keys)
+        by_id[int(raw)] = None if int(raw) in by_id else by_name[field.name]
     of_table = {field.id: field for field in fields}
     leaves: dict[str, Leaf | None] = {}
     for key in keys:

@@ -39,7 +39,7 @@ def iceberg_snapshot(text: str) -> Snapshot:
     root = locate(told["location"])
     if told["metadata"]:
         raise UnsupportedTable(f"This is a metadata table of the Iceberg table {root.uri}: index the table itself.")
-    below = locate(told["location"]).path.rstrip("/") + "/" if root.local else _path(told["location"]).rstrip("/") + "/"
+    below = (root.path if root.local else _path(root.uri)).rstrip("/") + "/"
     files = tuple(
         DataFile(path.removeprefix(below), size, sequence)
         for path, size, sequence in told["files"]
@@ -56,5 +56,9 @@ def iceberg_snapshot(text: str) -> Snapshot:
 
 
 def _path(uri: str) -> str:
-    """The path of a URI, as Hadoop has it: without scheme and authority."""
+    """The path of a URI, as Hadoop has it: without scheme and authority.
+
+    >>> _path("s3://bucket/db/t")
+    '/db/t'
+    """
     return "/" + uri.split("://", 1)[-1].partition("/")[2]

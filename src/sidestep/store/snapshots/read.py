@@ -16,8 +16,8 @@ from sidestep.store.snapshots.iceberg import refuse_iceberg
 def read_snapshot(path: str | os.PathLike[str] | Location, version: int | None = None) -> Snapshot:
     """The files of the table at ``path``: a Delta table if it has a ``_delta_log``, else a folder of Parquet files.
 
-    ``version`` is for Delta tables alone. Errors are sentences: nothing there, not Parquet, in column groups, of Iceberg,
-    or with a Delta feature that sidestep does not support.
+    ``version`` is for Delta tables alone. Errors are sentences: nothing there, not Parquet, in column groups, of
+    Iceberg, or with a Delta feature that sidestep does not support.
     """
     location = locate(path)
     refuse_groups(location)

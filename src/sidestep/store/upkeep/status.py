@@ -265,7 +265,10 @@ def by_name(status: IndexStatus, fields: Sequence[Field]) -> IndexStatus:
         status,
         columns={name(key): type for key, type in status.columns.items()},
         column_files={name(key): files for key, files in status.column_files.items()},
-        synopses={name(key): replace(each, held=tuple(replace(one, column=name(one.column)) for one in each.held)) for key, each in status.synopses.items()},
+        synopses={
+            name(key): replace(each, held=tuple(replace(one, column=name(one.column)) for one in each.held))
+            for key, each in status.synopses.items()
+        },
         tried=tuple(replace(each, column=name(each.column)) for each in status.tried),
     )
 
