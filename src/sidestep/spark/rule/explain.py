@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -26,7 +27,7 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session
 from sidestep.spark.jvm.wire import unpack_scan_coverage
-from sidestep.spark.rule.block_proofs import SPARK_PARTITIONS, BlockReasons
+from sidestep.spark.rule.block_proofs import DELTA_LISTING, SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
 from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
@@ -58,7 +59,7 @@ def _explain(query: DataFrame | str, spark: SparkSession) -> Explanation:
     session = spark._jsparkSession
     plan = inspector.parsed(session, query) if isinstance(query, str) else query._jdf.queryExecution().analyzed()
     execution = inspector.execution(session, plan)
-    parsed = read_plan(inspector.describe(execution.optimizedPlan()))
+    parsed = read_plan(inspector.describe(execution.optimizedPlan()), as_stored=True)
     state = state_of(spark)
     notes = list(_notes(spark, state))
     scans = list(inspector.scans(execution.executedPlan()))
@@ -97,7 +98,7 @@ def _denormalized(state: Enabled, plan: Any, planned: PlannedQuery) -> tuple[Sta
         return StageReport(DENORMALIZED_STAGE, off=True), []
     began = perf_counter()
     notes = str(state.rule.denormalized(plan)).splitlines()
-    query = read_plan(str(state.rule.describeUsed(plan)))
+    query = read_plan(str(state.rule.describeUsed(plan)), as_stored=True)
     rewrites = state.planner.rewrites(query, planned, partial(state.rule.completeIn, plan), settings)
     return StageReport(DENORMALIZED_STAGE, perf_counter() - began), [*notes, *dict.fromkeys(rewrites.notes)]
 
@@ -229,17 +230,43 @@ def _report(
     )
     if listed.files > selected.files:
         gone, size = listed.files - selected.files, listed.bytes - selected.bytes
-        report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
+        by = DELTA_LISTING if inspector.isDelta(executed) else SPARK_PARTITIONS
+        report = report.with_reasons(Reason(by.condition, by.synopsis, gone, None, size))
     mine = planned.scans if planned is not None and reason is None else ()
     decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
     induced = planned.decision.induced if planned is not None else None
     for index, entries in zip(indexes, coverage.entries, strict=True):
-        report = _with_blocks(report, index, decisions.get(index.id), induced, *entries)
+        passed_over = DELTA_LISTING if inspector.isDelta(executed) else SPARK_PARTITIONS
+        report = _with_blocks(report, index, decisions.get(index.id), induced, passed_over, *entries)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
         report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
-    return report
+    return _under_names(report, {stored: name for name, stored in scan.stored_names})
+
+
+def _under_names(report: ScanReport, names: Mapping[str, str]) -> ScanReport:
+    """The report with columns by the names that the table has for them, where its files have others."""
+    if not names:
+        return report
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    pattern = re.compile(rf"'(?:[^']|'')*'|`({words})`|(?<![\w-])({words})(?![\w-])")
+
+    def named(text: str) -> str:
+        return pattern.sub(lambda match: names.get(match[1] or match[2] or "", match[0]), text)
+
+    reasons = tuple(
+        replace(each, condition=named(each.condition), why_not=named(each.why_not)) for each in report.reasons
+    )
+    chosen = tuple((named(condition), source) for condition, source in report.chosen)
+    blocks = report.blocks
+    if blocks is not None:
+        shown = tuple(replace(each, condition=named(each.condition)) for each in blocks.reasons)
+        before, describe = dict(zip(shown, blocks.reasons, strict=True)), blocks.describe
+        blocks = replace(
+            blocks, reasons=shown, describe=lambda block, reason: named(describe(block, before.get(reason, reason)))
+        )
+    return replace(report, reasons=reasons, chosen=chosen, blocks=blocks)
 
 
 def _with_blocks(
@@ -247,6 +274,7 @@ def _with_blocks(
     index: OpenIndex,
     decision: ScanDecision | None,
     induced: Induced | None,
+    passed_over: SkipReason,
     listed: Mask,
     selected: Mask,
     in_part: Mask,
@@ -263,7 +291,7 @@ def _with_blocks(
         read = read & (decision.row_groups.read | ~in_part[file_of])
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
     told = BlockReasons(report.table, index, None if decision is None else decision.catalog)
-    told.add(SPARK_PARTITIONS, there & ~selected[file_of])
+    told.add(passed_over, there & ~selected[file_of])
     report = replace(
         report,
         row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(read.sum())),

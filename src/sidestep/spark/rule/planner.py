@@ -289,7 +289,7 @@ class Planner:
                 and IndexedTables(self.indexes, ask_complete).still_hold(known)
             ):
                 return known.reply
-            query = read_plan(request.text)
+            query = read_plan(request.text, as_stored=True)
             planned = self.decide(query, ask_complete, settings)
             rewrites = self.rewrites(query, planned, ask_complete, settings)
             if rewrites.lines:
@@ -409,11 +409,13 @@ def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]
 
     A name may be a folder's in the index and a file's in the query (with another base path or recursive lookup), or the
     other way round: then the index speaks of something else. A catalog may map a partition to any folder, so folder
-    names prove nothing about a catalog table; Spark prunes its partitions by the catalog's own values.
+    names prove nothing about a catalog table, unless its files and their values are those of a log; Spark prunes its
+    partitions by the catalog's own values.
     """
+    elsewhere = scan.table is not None and not scan.by_log
     in_folders = index.index.partition_columns
     return {
         name: kind
         for name, kind in columns.items()
-        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and scan.table is not None)
+        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and elsewhere)
     }

@@ -112,7 +112,7 @@ class Refresher:
                 self._idle.notify_all()
 
     def _look(self, root: str) -> None:
-        snapshot = read_snapshot(locate(root))
+        snapshot = read_snapshot(locate(root), to_index=True)
         index = open_index(snapshot.root, self._index_dir)
         if not len(index.files):
             return

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
@@ -25,7 +25,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session, sa
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import name_of, read, resolve
+from sidestep.spark.relation import name_of, resolve
 from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
@@ -37,7 +37,7 @@ from sidestep.store.upkeep.false_positives import load_estimates, remember_keepi
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import AskedRanges, BuildPlan
-from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
+from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of, rename_recipes
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 
@@ -81,7 +81,8 @@ def index(
     """
     size = None if budget is None else bytes_of(budget)
     path = resolve(spark, table)
-    snapshot = read_snapshot(path)
+    snapshot = read_snapshot(path, to_index=True)
+    stored = dict(snapshot.stored_names)
     types = column_types(spark, snapshot, path, columns)
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns}
     watch = Watch(spark.sparkContext, progress)
@@ -89,12 +90,12 @@ def index(
     if log is not None:
         called = name or name_of(table, snapshot.root)
         with watch.stage("analyze"):
-            schema = read(spark, path).schema
-            workload = read_workload(spark, log, {**(tables or {}), called: schema}, dialect)
-            usage = column_usage(workload, called)
+            workload = read_workload(spark, log, {**(tables or {}), called: _schema(spark, snapshot, path)}, dialect)
+            usage = column_usage(workload, called, stored)
     opened = open_index(snapshot.root, index_dir)
     with watch.stage("synopses"):
-        choice = _choose_synopses(snapshot, usable, opened, synopses, size, limit, usage, rebuild)
+        recipes = None if synopses is None else rename_recipes(synopses, stored)
+        choice = _choose_synopses(snapshot, usable, opened, recipes, size, limit, usage, rebuild)
     updated = index_snapshot(
         spark,
         snapshot,
@@ -239,21 +240,28 @@ def status(
 def column_types(
     spark: SparkSession, snapshot: Snapshot, path: str, columns: Sequence[str] | None
 ) -> dict[str, DataType]:
-    """The columns to index with their types: as Spark sees the table."""
-    if snapshot.schema is not None:
-        schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
-    else:
-        schema = spark.read.parquet(path).schema
+    """The columns to index, as the files call them, with their types as Spark sees the table."""
+    stored = dict(snapshot.stored_names)
+    schema = _schema(spark, snapshot, path)
     types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
     if columns is None:
-        return {name: kind for name, kind in types.items() if kind.ordered}
+        return {stored.get(name, name): kind for name, kind in types.items() if kind.ordered}
     unknown = [name for name in columns if name not in types]
     if unknown:
         raise SidestepError(
             f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. "
             "Names are case-sensitive."
         )
-    return {name: types[name] for name in columns}
+    return {stored.get(name, name): types[name] for name in columns}
+
+
+def _schema(spark: SparkSession, snapshot: Snapshot, path: str) -> StructType:
+    """The columns of a table, by the names that users know."""
+    if snapshot.schema is None:
+        return spark.read.parquet(path).schema
+    names = {stored: name for name, stored in snapshot.stored_names}
+    fields = StructType.fromJson(json.loads(without_block_column(snapshot.schema))).fields
+    return StructType([StructField(names.get(each.name, each.name), each.dataType, each.nullable) for each in fields])
 
 
 def summarize_on_spark(
@@ -270,11 +278,11 @@ def summarize_on_spark(
     by_size = sorted(files, key=lambda file: file.size, reverse=True)
     shares = [by_size[start::tasks] for start in range(tasks)]
     root, log_times, wanted = snapshot.root.uri, snapshot.format == "delta", dict(columns)
-    block = block_name(snapshot.schema)
+    block, ids = block_name(snapshot.schema), dict(snapshot.field_ids)
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
-            yield from _summarize_share(root, share, wanted, sources, log_times, making, block)
+            yield from _summarize_share(root, share, wanted, sources, log_times, making, block, ids)
 
     with same_interpreter(context):
         summaries = context.parallelize(shares, tasks).mapPartitions(work).collect()
@@ -289,12 +297,15 @@ def _summarize_share(
     log_times: bool,
     making: BuildPlan,
     block: str | None,
+    ids: Mapping[str, int],
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)
     for file in files:
         try:
-            table = block_summaries(location, file, columns, sources, making=making, log_times=log_times, block=block)
+            table = block_summaries(
+                location, file, columns, sources, making=making, log_times=log_times, block=block, ids=ids
+            )
         except DamagedFile as problem:
             yield str(problem)
             continue

@@ -231,6 +231,7 @@ def summarize_here(
                 making=making,
                 log_times=snapshot.format == "delta",
                 block=block,
+                ids=dict(snapshot.field_ids),
             )
         except DamagedFile as error:
             return error
