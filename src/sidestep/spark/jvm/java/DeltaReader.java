@@ -73,8 +73,8 @@ final class DeltaReader {
     String kind = files.getClass().getSimpleName();
     if (leaf.isStreaming()) return "it is a stream";
     if (files.getClass().getName().equals(BY_LOG)) {
-      return "Delta has not listed its files for this query (spark.databricks.delta.stats.skipping is off, or the query is "
-          + "part of a write, which is planned once more)";
+      return "Delta has not listed its files for this query: spark.databricks.delta.stats.skipping is off, or the session has "
+          + "no DeltaSparkSessionExtension, or the query is part of a write, which is planned once more";
     }
     // A change of a table finds the files to be written anew through such scans: they must see every file.
     if (!isPrepared(files)) return "Delta reads it for purposes of its own (" + kind + ")";

@@ -505,7 +505,7 @@ final class PlanWriter {
     StructField[] fields = relation.partitionSchema().fields();
     for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
     out.close(']');
-    if (reason == null && DeltaReader.reads(relation)) {
+    if (joins != null && reason == null && DeltaReader.reads(relation)) {
       out.key("by_log").bool(true);
       stored(DeltaReader.storedNames(relation));
     }
