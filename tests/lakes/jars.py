@@ -1,7 +1,7 @@
 """The settings by which a session reads Delta and Iceberg tables with their own readers.
 
-The variable ``LAKES`` names the folder where `scripts/lakes.sh` put their jars; `make test-lakes` sets it. Without it, tests
-of these readers are not collected at all.
+The variable ``LAKES`` names the folder where `scripts/lakes.sh` put their jars; `make test-lakes` sets it. Without it,
+tests of these readers are not collected at all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import os
 from pathlib import Path
 
 FOLDER = Path(os.environ["LAKES"]).resolve() if "LAKES" in os.environ else None
-_DELTA = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+_DELTA = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",  # logs of tests are short
+}
 _EXTENSIONS = {
     "delta-spark": "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg-spark": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

@@ -81,6 +81,13 @@ class Snapshot:
     whole: bool = True
     table_id: str | None = None
     """What a Delta log calls the table: one that is dropped and made again at the same place is another table."""
+    stored_names: tuple[tuple[str, str], ...] = ()
+    """Columns that the files have under another name than the table (Delta's column mapping): its name, and theirs.
+
+    Everything else here calls columns as the files do: these names never change, nor are they used again.
+    """
+    field_ids: tuple[tuple[str, int], ...] = ()
+    """Where columns are found by their ids in the files (mode ``id`` of column mapping): each, by name in the files."""
 
     fields: tuple[Field, ...] = ()
     """The columns of a table whose files have them by id."""

@@ -22,6 +22,7 @@ from sidestep.synopsis.catalog import Catalog
 from sidestep.synopsis.value_set import VALUES, ValueSets
 
 SPARK_PARTITIONS = SkipReason(PARTITION, "partition filters", "partition folders (Spark)")
+DELTA_LISTING = SkipReason(PARTITION, "filters", "partition values and statistics (Delta)")
 ICEBERG_METADATA = SkipReason(PARTITION, "filters that Iceberg knows", "Iceberg's own metadata")
 MOST_COLUMNS, MOST_VALUES = 3, 8
 """What a proof tells of a block: columns, and values of each."""
@@ -88,6 +89,8 @@ class BlockReasons:
         """The proof of one block."""
         if reason == SPARK_PARTITIONS:
             return "Spark leaves its folder out: the values in its path do not pass the query's partition filters."
+        if reason == DELTA_LISTING:
+            return "Delta leaves its file out: by the log, no row of it passes the query's filters."
         if reason == ICEBERG_METADATA:
             return "Iceberg leaves its file out, by the partitions and bounds in the table's metadata."
         if reason in self.sentences:

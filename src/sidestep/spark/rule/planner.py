@@ -121,7 +121,7 @@ class IndexedTables:
 
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
         catalogs = (
-            (each, each.index.catalog(usable_columns(scan, each, columns), stored_names(scan, each)))
+            (each, each.index.catalog(usable_columns(scan, each, columns), index_keys(scan, each)))
             for each in self.indexes(scan)
         )
         if scan.groups is None:
@@ -292,7 +292,7 @@ class Planner:
                 and IndexedTables(self.indexes, ask_complete).still_hold(known)
             ):
                 return known.reply
-            query = read_plan(request.text)
+            query = read_plan(request.text, as_stored=True)
             planned = self.decide(query, ask_complete, settings)
             rewrites = self.rewrites(query, planned, ask_complete, settings)
             if rewrites.lines:
@@ -412,20 +412,22 @@ def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]
 
     A name may be a folder's in the index and a file's in the query (with another base path or recursive lookup), or the
     other way round: then the index speaks of something else. A catalog may map a partition to any folder, so folder
-    names prove nothing about a catalog table; Spark prunes its partitions by the catalog's own values.
+    names prove nothing about a catalog table, unless its files and their values are those of a log; Spark prunes its
+    partitions by the catalog's own values.
     """
+    elsewhere = scan.table is not None and not scan.by_log
     in_folders = index.index.partition_columns
     if scan.fields is not None:
-        stored = stored_names(scan, index) or {}
+        stored = index_keys(scan, index) or {}
         return {name: kind for name, kind in columns.items() if name in stored}
     return {
         name: kind
         for name, kind in columns.items()
-        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and scan.table is not None)
+        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and elsewhere)
     }
 
 
-def stored_names(scan: Scan, index: OpenIndex) -> dict[str, str] | None:
+def index_keys(scan: Scan, index: OpenIndex) -> dict[str, str] | None:
     """What the index calls the columns of a table that has them by id; None where it calls them as the query does.
 
     An index of plain names says nothing of such a table, for a name may have gone to another column.

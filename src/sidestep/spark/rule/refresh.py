@@ -116,7 +116,7 @@ class Refresher:
         location = locate(root)
         if is_iceberg(location):
             return  # a folder alone does not tell which files are the table's
-        snapshot = read_snapshot(location)
+        snapshot = read_snapshot(location, to_index=True)
         index = open_index(snapshot.root, self._index_dir)
         if not len(index.files):
             return

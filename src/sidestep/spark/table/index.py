@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
@@ -26,7 +26,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session, sa
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import iceberg_of, name_of, read, resolve
+from sidestep.spark.relation import iceberg_of, name_of, resolve
 from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
@@ -39,7 +39,7 @@ from sidestep.store.upkeep.false_positives import load_estimates, remember_keepi
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import AskedRanges, BuildPlan
-from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
+from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of, rename_recipes
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 
@@ -85,7 +85,8 @@ def index(
     size = None if budget is None else bytes_of(budget)
     lake = iceberg_of(spark, table)
     path = resolve(spark, table) if lake is None else os.fspath(table)
-    snapshot = read_snapshot(path) if lake is None else lake
+    snapshot = read_snapshot(path, to_index=True) if lake is None else lake
+    stored = dict(snapshot.stored_names)
     types = column_types(spark, snapshot, path, columns)
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns}
     watch = Watch(spark.sparkContext, progress)
@@ -93,13 +94,13 @@ def index(
     if log is not None:
         called = name or name_of(table, snapshot.root)
         with watch.stage("analyze"):
-            schema = read(spark, path).schema
-            workload = read_workload(spark, log, {**(tables or {}), called: schema}, dialect)
-            usage = column_usage(workload, called)
+            workload = read_workload(spark, log, {**(tables or {}), called: _schema(spark, snapshot, path)}, dialect)
+            usage = column_usage(workload, called, stored)
     opened = open_index(snapshot.root, index_dir)
     keys = _ColumnKeys.of(snapshot, opened)
     with watch.stage("synopses"):
-        choice = _choose_synopses(snapshot, usable, opened, keys, synopses, size, limit, usage, rebuild)
+        recipes = None if synopses is None else rename_recipes(synopses, stored)
+        choice = _choose_synopses(snapshot, usable, opened, keys, recipes, size, limit, usage, rebuild)
     updated = index_snapshot(
         spark,
         snapshot,
@@ -281,26 +282,32 @@ def status(
 def column_types(
     spark: SparkSession, snapshot: Snapshot, path: str, columns: Sequence[str] | None
 ) -> dict[str, DataType]:
-    """The columns to index with their types: as Spark sees the table."""
+    """The columns to index, as the files call them, with their types as Spark sees the table."""
+    stored = dict(snapshot.stored_names)
+    schema = _schema(spark, snapshot, path)
+    types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
     # What a file says of an identity partition is not what Iceberg reads there, and Iceberg prunes by it in any case.
     apart = {field.name for field in snapshot.fields if not field.in_files}
-    if snapshot.fields:
-        types = {field.name: parse_type(field.type) for field in snapshot.fields}
-    else:
-        if snapshot.schema is not None:
-            schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
-        else:
-            schema = spark.read.parquet(path).schema
-        types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
     if columns is None:
-        return {name: kind for name, kind in types.items() if kind.ordered and name not in apart}
+        return {stored.get(name, name): kind for name, kind in types.items() if kind.ordered and name not in apart}
     unknown = [name for name in columns if name not in types]
     if unknown:
         raise SidestepError(
             f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. "
             "Names are case-sensitive."
         )
-    return {name: types[name] for name in columns}
+    return {stored.get(name, name): types[name] for name in columns}
+
+
+def _schema(spark: SparkSession, snapshot: Snapshot, path: str) -> StructType:
+    """The columns of a table, by the names that users know."""
+    if snapshot.fields:
+        return spark.table(path).schema
+    if snapshot.schema is None:
+        return spark.read.parquet(path).schema
+    names = {stored: name for name, stored in snapshot.stored_names}
+    fields = StructType.fromJson(json.loads(without_block_column(snapshot.schema))).fields
+    return StructType([StructField(names.get(each.name, each.name), each.dataType, each.nullable) for each in fields])
 
 
 def summarize_on_spark(
@@ -317,11 +324,11 @@ def summarize_on_spark(
     by_size = sorted(files, key=lambda file: file.size, reverse=True)
     shares = [by_size[start::tasks] for start in range(tasks)]
     root, log_times, wanted = snapshot.root.uri, snapshot.fixed, dict(columns)
-    block, fields = block_name(snapshot.schema), snapshot.fields
+    block, ids, fields = block_name(snapshot.schema), dict(snapshot.field_ids), snapshot.fields
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
-            yield from _summarize_share(root, share, wanted, sources, log_times, making, block, fields)
+            yield from _summarize_share(root, share, wanted, sources, log_times, making, block, ids, fields)
 
     with same_interpreter(context):
         summaries = context.parallelize(shares, tasks).mapPartitions(work).collect()
@@ -336,6 +343,7 @@ def _summarize_share(
     log_times: bool,
     making: BuildPlan,
     block: str | None,
+    ids: Mapping[str, int],
     fields: Sequence[Field],
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
@@ -343,7 +351,15 @@ def _summarize_share(
     for file in files:
         try:
             table = block_summaries(
-                location, file, columns, sources, making=making, log_times=log_times, block=block, fields=fields
+                location,
+                file,
+                columns,
+                sources,
+                making=making,
+                log_times=log_times,
+                block=block,
+                ids=ids,
+                fields=fields,
             )
         except DamagedFile as problem:
             yield str(problem)

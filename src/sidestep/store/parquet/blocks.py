@@ -37,7 +37,7 @@ from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, DataType
 from sidestep.store.location import Location, open_file, stat
 from sidestep.store.parquet.footer import FOOTER, footer_digest
-from sidestep.store.parquet.leaf import leaves_by_id, leaves_of
+from sidestep.store.parquet.leaf import leaves_by_id, leaves_of, names_agree
 from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
 from sidestep.store.snapshot import DataFile, Field, Partition
@@ -92,13 +92,15 @@ def block_summaries(
     making: BuildPlan | None = None,
     log_times: bool = False,
     block: str | None = None,
+    ids: Mapping[str, int] | None = None,
     fields: Sequence[Field] = (),
 ) -> pa.Table | None:
     """The index rows of one data file, in row-group order; None if the file is gone or is not the one that was listed.
 
     Columns have zone maps, and those that ``making`` has a recipe for the other synopses that it names. ``block`` is
-    what the table's schema calls the hidden column of block ids, if it has one. ``fields`` are given where columns are
-    found by id: then the columns are named by their keys.
+    what the table's schema calls the hidden column of block ids, if it has one. ``ids`` are those of columns that a
+    reader finds by id: a file in which their names say something else has no index rows. ``fields`` are given where
+    columns are found by id whatever their names: then the columns are named by their keys.
 
     The file is stat-ed before and after: rows that describe a file half old and half new must never carry a key that
     matches. With ``log_times`` (Delta) the key's time is the log's, and only the size is compared to the listing.
@@ -111,6 +113,11 @@ def block_summaries(
     try:
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+            if ids and not names_agree(parquet, ids):
+                raise DamagedFile(
+                    f"{location.uri} has columns whose names are not those that the table has for their ids: it is not "
+                    "indexed, and every query reads it."
+                )
             table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan(), block, fields)
             if not log_times:  # a Delta log never uses a name twice
                 table = table.append_column(FOOTER, pa.array([footer_digest(stream)] * len(table), FOOTER.type))

@@ -7,7 +7,7 @@ narrower integer, another decimal scale, nanoseconds), nothing is known of the c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -104,6 +104,21 @@ def leaves_by_id(file: pq.ParquetFile, keys: Iterable[str], fields: Iterable[Fie
         elif column.id in by_id or not column.null_if_absent:
             leaves[key] = by_id.get(column.id)
     return leaves
+
+
+def names_agree(file: pq.ParquetFile, ids: Mapping[str, int]) -> bool:
+    """Whether a reader that looks for columns by their ids finds those that have these names, or none.
+
+    >>> import io
+    >>> sink = io.BytesIO()
+    >>> with_id = pa.field("a", pa.int64(), metadata={b"PARQUET:field_id": b"1"})
+    >>> pq.write_table(pa.table({"a": [1]}, pa.schema([with_id])), sink)
+    >>> [names_agree(pq.ParquetFile(sink), ids) for ids in ({"a": 1}, {"b": 2}, {"a": 2}, {"b": 1})]
+    [True, True, False, False]
+    """
+    found = [(field.name, int((field.metadata or {}).get(b"PARQUET:field_id", -1))) for field in file.schema_arrow]
+    names = {id: name for name, id in ids.items()}
+    return all(ids.get(name, id) == id and names.get(id, name) == name for name, id in found)
 
 
 def reading_of(leaf: Leaf, type: DataType) -> Reading | None:

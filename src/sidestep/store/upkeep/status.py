@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
-from sidestep.store.snapshot import Field, Snapshot, field_id
+from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.groups import is_inner
 from sidestep.store.snapshots.read import read_snapshot
 from sidestep.store.upkeep.drift import Drift
@@ -170,7 +170,7 @@ def status(
     grouped = None if is_inner(locate(table)) else read_groups(table)
     if grouped is not None:
         return _grouped_status(grouped, index_dir)
-    snapshot = read_snapshot(table)
+    snapshot = read_snapshot(table, to_index=True)
     index = open_index(snapshot.root, index_dir)
     index.verify()
     return index_status(snapshot, index)
@@ -250,26 +250,28 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
         tried=noted.tried,
     )
     found = replace(found, problems=index.problems)  # some come up while it is looked through
-    return by_name(found, snapshot.fields) if snapshot.fields else found
+    names = {stored: name for name, stored in snapshot.stored_names}
+    by_id = {field.id: field.name for field in snapshot.fields}
+    names |= {key: by_id[number] for number, key in index.columns_by_id.items() if number in by_id}
+    return _under_names(found, names)
 
 
-def by_name(status: IndexStatus, fields: Sequence[Field]) -> IndexStatus:
-    """The state of an index that has columns by id, with their names of today; one that was dropped keeps its key."""
-    names = {field.id: field.name for field in fields}
-
-    def name(key: str) -> str:
-        number = field_id(key)
-        return key if number is None else names.get(number, key)
-
+def _under_names(found: IndexStatus, names: Mapping[str, str]) -> IndexStatus:
+    """The same with columns by the names that the table has for them; one that it has no longer by its stored one."""
+    if not names:
+        return found
     return replace(
-        status,
-        columns={name(key): type for key, type in status.columns.items()},
-        column_files={name(key): files for key, files in status.column_files.items()},
+        found,
+        columns={names.get(name, name): type for name, type in found.columns.items()},
+        column_files={names.get(name, name): files for name, files in found.column_files.items()},
+        partition_columns=tuple(names.get(name, name) for name in found.partition_columns),
         synopses={
-            name(key): replace(each, held=tuple(replace(one, column=name(one.column)) for one in each.held))
-            for key, each in status.synopses.items()
+            names.get(name, name): replace(
+                each, held=tuple(replace(one, column=names.get(one.column, one.column)) for one in each.held)
+            )
+            for name, each in found.synopses.items()
         },
-        tried=tuple(replace(each, column=name(each.column)) for each in status.tried),
+        tried=tuple(replace(each, column=names.get(each.column, each.column)) for each in found.tried),
     )
 
 

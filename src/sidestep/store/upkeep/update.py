@@ -231,6 +231,7 @@ def summarize_here(
                 making=making,
                 log_times=snapshot.fixed,
                 block=block,
+                ids=dict(snapshot.field_ids),
                 fields=snapshot.fields,
             )
         except DamagedFile as error:

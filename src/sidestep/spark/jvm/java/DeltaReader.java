@@ -1,8 +1,9 @@
 package sidestep;
 
-import java.util.HashMap;
+import java.util.TreeMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.Metadata;
@@ -43,8 +44,8 @@ final class DeltaReader {
     /** How Delta would have Spark run the scan of a plan. */
     scala.collection.immutable.Seq plan(org.apache.spark.sql.SparkSession session, LogicalPlan plan);
 
-    /** The table's schema, with what Delta notes of each column. */
-    StructType schema(FileFormat format);
+    /** The table's schema, with what Delta notes of each column; null if files call columns as the table does. */
+    StructType mappedSchema(FileFormat format);
 
     /** Whether a format reads changes of a table rather than its rows. */
     boolean readsChanges(FileFormat format);
@@ -72,8 +73,8 @@ final class DeltaReader {
     String kind = files.getClass().getSimpleName();
     if (leaf.isStreaming()) return "it is a stream";
     if (files.getClass().getName().equals(BY_LOG)) {
-      return "Delta has not listed its files for this query (spark.databricks.delta.stats.skipping is off, or the query is "
-          + "part of a write, which is planned once more)";
+      return "Delta has not listed its files for this query: spark.databricks.delta.stats.skipping is off, or the session has "
+          + "no DeltaSparkSessionExtension, or the query is part of a write, which is planned once more";
     }
     // A change of a table finds the files to be written anew through such scans: they must see every file.
     if (!isPrepared(files)) return "Delta reads it for purposes of its own (" + kind + ")";
@@ -97,14 +98,29 @@ final class DeltaReader {
     return access().plan(session, plan);
   }
 
+  /** Whether a query asks for what is known of files; Delta does so itself, to find the rows that are deleted. */
+  static boolean givesMetadata(LogicalRelation leaf) {
+    for (java.util.Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
+      if (((Attribute) it.next()).name().equals("_metadata")) return true;
+    }
+    return false;
+  }
+
+  /** Whether columns are called otherwise in the files, so that Delta reads only those that it knows. */
+  static boolean isMapped(HadoopFsRelation relation) {
+    return access().mappedSchema(relation.fileFormat()) != null;
+  }
+
   /** By the name of a column the one that its files have, where these differ; null if none does. */
   static Map storedNames(HadoopFsRelation relation) {
-    StructField[] fields = access().schema(relation.fileFormat()).fields();
-    HashMap names = null;
+    StructType schema = access().mappedSchema(relation.fileFormat());
+    if (schema == null) return null;
+    StructField[] fields = schema.fields();
+    TreeMap names = null;
     for (int i = 0; i < fields.length; i++) {
       Metadata notes = fields[i].metadata();
       if (!notes.contains(PHYSICAL_NAME) || notes.getString(PHYSICAL_NAME).equals(fields[i].name())) continue;
-      if (names == null) names = new HashMap();
+      if (names == null) names = new TreeMap();
       names.put(fields[i].name(), notes.getString(PHYSICAL_NAME));
     }
     return names;

@@ -269,6 +269,11 @@ public final class Inspector {
         : "";
   }
 
+  /** Whether delta-spark reads the files of a scan. */
+  public boolean isDelta(FileSourceScanExec scan) {
+    return DeltaReader.reads(scan.relation());
+  }
+
   /** The number of the column group that a scan reads; -1 if it reads whole rows. */
   public int group(FileSourceScanExec scan) {
     FileIndex base = PrunedFiles.unwrap(scan.relation().location());
@@ -321,8 +326,10 @@ public final class Inspector {
     scala.collection.immutable.Seq partitionFilters = Scala.seq(staticOnly(scan.partitionFilters()));
     boolean byFooter = !PrunedFiles.isFixed(base) && Footers.wanted(scan.conf());
     long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
-    long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
-    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, none);
+    // Delta passes over files by its own statistics when it is given the conditions.
+    scala.collection.immutable.Seq others = isDelta(scan) ? Scala.seq(staticOnly(scan.dataFilters())) : none;
+    long[] some = count(base.listFiles(partitionFilters, others), keys, selected, byFooter);
+    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, others);
     long[] read = count(left, new FileKeys[0], new BitSet[0], false);
     BitSet[] inPart = inPart(scan, left, keys);
     StringBuilder text = new StringBuilder();

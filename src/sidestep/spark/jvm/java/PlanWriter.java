@@ -529,6 +529,10 @@ final class PlanWriter {
     StructField[] fields = relation.partitionSchema().fields();
     for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
     out.close(']');
+    if (joins != null && reason == null && DeltaReader.reads(relation)) {
+      out.key("by_log").bool(true);
+      stored(DeltaReader.storedNames(relation));
+    }
     if (joins != null && GroupedFiles.of(leaf) != null) groups(leaf, GroupedFiles.of(leaf));
     out.close('}');
   }
@@ -557,6 +561,17 @@ final class PlanWriter {
     out.close(']').key("partitions").open('[').close(']').key("fields").open('[');
     for (int i = 0; i < fields.size(); i++) out.number(((Integer) fields.get(i)).intValue());
     out.close(']').close('}');
+  }
+
+  /** Columns that are called otherwise in the files: [name, name in the files]. */
+  private void stored(java.util.Map names) {
+    if (names == null) return;
+    out.key("stored").open('[');
+    for (Iterator it = names.entrySet().iterator(); it.hasNext();) {
+      java.util.Map.Entry each = (java.util.Map.Entry) it.next();
+      out.open('[').text((String) each.getKey()).text((String) each.getValue()).close(']');
+    }
+    out.close(']');
   }
 
   /** The column groups that hold what the query needs of a table. */

@@ -170,6 +170,8 @@ final class Replacement extends PlanRewriter {
   private List selectors(Wire.Answer answer, List skips, HadoopFsRelation relation) {
     ArrayList usable = new ArrayList();
     if (skips.size() > 1) return usable;
+    // A column that numbers files would be one that Delta does not know.
+    if (DeltaReader.reads(relation) && DeltaReader.isMapped(relation)) return usable;
     for (int i = 0; i < answer.selectors.size(); i++) {
       Wire.Selector selector = (Wire.Selector) answer.selectors.get(i);
       FileKeys known = rule.keysOf(selector.keys);

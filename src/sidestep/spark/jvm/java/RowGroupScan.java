@@ -35,8 +35,11 @@ public final class RowGroupScan extends SparkScan {
         dataFilters, tableIdentifier, disableBucketedScan, false);
   }
 
-  /** A scan that reads pieces where that leaves out something; any other as it is. */
-  static FileSourceScanExec of(FileSourceScanExec scan) {
+  /**
+   * A scan that reads pieces where that leaves out something; any other as it is. unseen: whether places in files, if the
+   * scan tells them, are dropped before anyone sees them.
+   */
+  static FileSourceScanExec of(FileSourceScanExec scan, boolean unseen) {
     FileIndex location = scan.relation().location();
     PrunedFiles files = PrunedFiles.in(location);
     if (files == null || !files.readsPieces()) return scan;
@@ -47,7 +50,7 @@ public final class RowGroupScan extends SparkScan {
     // Buckets are files that are read whole, by tasks of their own.
     if (scan.relation().bucketSpec().isDefined()) return scan;
     List columns = Scala.list(scan.fileConstantMetadataColumns());
-    for (int i = 0; i < columns.size(); i++) {
+    for (int i = 0; !unseen && i < columns.size(); i++) {
       String name = ((org.apache.spark.sql.catalyst.expressions.Attribute) columns.get(i)).name();
       if (name.equals("file_block_start") || name.equals("file_block_length")) return scan; // they would tell
     }

@@ -26,7 +26,8 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
           List plans = Scala.list(DeltaReader.reads(relation) ? DeltaReader.plan(relation.sparkSession(), plan)
               : FileSourceStrategy$.MODULE$.apply(plan));
           Object[] ours = new Object[plans.size()];
-          for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(SCANS);
+          boolean unseen = DeltaReader.reads(relation) && !DeltaReader.givesMetadata((LogicalRelation) below);
+          for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(new Scans(unseen));
           return Scala.seq(ours);
         }
       }
@@ -36,7 +37,14 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
     return Scala.seq(new Object[0]); // Spark's own strategies are asked next
   }
 
-  private static final scala.PartialFunction SCANS = new scala.runtime.AbstractPartialFunction() {
+  private static final class Scans extends scala.runtime.AbstractPartialFunction {
+    /** Whether no one sees what a scan says of the places of files. */
+    private final boolean unseen;
+
+    Scans(boolean unseen) {
+      this.unseen = unseen;
+    }
+
     public boolean isDefinedAt(Object node) {
       return node instanceof FileSourceScanExec;
     }
@@ -44,7 +52,7 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      return GroupScan.reads(scan.relation()) ? GroupScan.of(scan) : RowGroupScan.of(scan);
+      return GroupScan.reads(scan.relation()) ? GroupScan.of(scan) : RowGroupScan.of(scan, unseen);
     }
-  };
+  }
 }

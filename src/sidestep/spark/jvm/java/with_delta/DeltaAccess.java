@@ -33,8 +33,9 @@ public final class DeltaAccess implements DeltaReader.Access {
     return new PreprocessTableWithDVsStrategy(session).apply(plan);
   }
 
-  public StructType schema(FileFormat format) {
-    return ((DeltaParquetFileFormat) format).referenceSchema();
+  public StructType mappedSchema(FileFormat format) {
+    DeltaParquetFileFormat delta = (DeltaParquetFileFormat) format;
+    return delta.columnMappingMode().name().equals("none") ? null : delta.referenceSchema();
   }
 
   public boolean readsChanges(FileFormat format) {
