@@ -43,8 +43,8 @@ SOURCES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the large table")
-    parser.add_argument("--files", type=int, default=50, help="of the large table")
+    parser.add_argument("--rows", type=int, default=400_000, help="of the large table")
+    parser.add_argument("--files", type=int, default=40, help="of the large table")
     parser.add_argument("--queries", type=int, default=5, help="of each kind")
     parser.add_argument("--spark", default="4.1", help="the version of Spark; both have a build for 4.0 and 4.1")
     parser.add_argument("--memory", default="2g", help="of Spark's driver")
@@ -156,7 +156,8 @@ class Lakes:
             "id AS time",
             f"id * {STEP} % {self.prime} AS customer",
             f"CAST(id / {BATCH} AS BIGINT) AS batch",
-            "concat('note ', id % 1000) AS note",
+            # Rows as wide as those of real tables: an index may take a share of the bytes.
+            *(f"sha2(concat(id, '{letter}'), 512) AS note_{letter}" for letter in "abc"),
             "id % 97 / 4 AS amount",
         )
         batches = -(-self.rows // BATCH)

@@ -127,12 +127,13 @@ def test_files_that_came_later_are_read_until_indexed(spark, enabled):
     assert check(spark, query) == {"grows": (3, 1)}
     spark.sql(f"INSERT INTO ice.skip.grows SELECT id + 1, {ONE} FROM ice.skip.grows WHERE k = {ONE}")
     assert check(spark, query) == {"grows": (4, 2)}
-    spark.range(3).selectExpr("id", "id + 50000 AS k").coalesce(1).writeTo("ice.skip.grows").append()
+    spark.range(3).selectExpr("id", "2 * id + 50000 AS k").coalesce(1).writeTo("ice.skip.grows").append()
     elsewhere = "SELECT id FROM ice.skip.grows WHERE k = 50003"
-    assert check(spark, elsewhere)["grows"][1] >= 1
+    before = check(spark, elsewhere)["grows"][1]
+    assert before >= 1
     assert sidestep.index(spark, "ice.skip.grows").complete
     assert check(spark, query)["grows"][1] == 2
-    assert check(spark, elsewhere)["grows"][1] == 0
+    assert check(spark, elsewhere)["grows"][1] < before
 
 
 def test_off_and_disabled(spark, enabled, table):
