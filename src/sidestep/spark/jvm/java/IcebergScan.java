@@ -6,10 +6,11 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.connector.read.*;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
@@ -99,17 +100,16 @@ final class IcebergScan implements InvocationHandler {
     return known ? Reflected.call(scan, "projection", "expectedSchema") : null;
   }
 
-  /** The id by which files have a column; -1 if it is not known. */
-  static int fieldId(DataSourceV2ScanRelation leaf, Attribute column) {
+  /** Of type Integer, by name: the ids by which files have columns; -1 for a name that two of them have. */
+  static Map fieldIds(DataSourceV2ScanRelation leaf) {
+    HashMap ids = new HashMap();
     Object schema = schema(original(leaf.scan()));
-    int found = -1;
     for (java.util.Iterator it = ((List) Reflected.call(schema, "columns")).iterator(); it.hasNext();) {
       Object field = it.next();
-      if (!Reflected.call(field, "name").equals(column.name())) continue;
-      if (found >= 0) return -1;
-      found = ((Integer) Reflected.call(field, "fieldId")).intValue();
+      Object name = Reflected.call(field, "name");
+      ids.put(name, ids.containsKey(name) ? Integer.valueOf(-1) : Reflected.call(field, "fieldId"));
     }
-    return found;
+    return ids;
   }
 
   /** A scan without some of the files that Iceberg has planned. */

@@ -551,16 +551,21 @@ final class PlanWriter {
     if (reason != null) out.key("reason").text(reason);
     if (repeats && input) out.key("same").hash(leaf.semanticHash());
     out.key("roots").open('[').text(IcebergFiles.location(scan)).close(']').key("columns").open('[');
+    java.util.Map ids = reason == null ? IcebergScan.fieldIds(leaf) : new HashMap();
     ArrayList fields = new ArrayList();
     for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
       if (usedOnly && !needs(column)) continue;
-      fields.add(Integer.valueOf(reason == null ? IcebergScan.fieldId(leaf, column) : -1));
+      fields.add(ids.containsKey(column.name()) ? ids.get(column.name()) : Integer.valueOf(-1));
       out.open('[').id(column.exprId().id()).text(column.name()).text(column.dataType().catalogString()).close(']');
     }
-    out.close(']').key("partitions").open('[').close(']').key("fields").open('[');
-    for (int i = 0; i < fields.size(); i++) out.number(((Integer) fields.get(i)).intValue());
-    out.close(']').close('}');
+    out.close(']').key("partitions").open('[').close(']');
+    if (joins != null) {
+      out.key("fields").open('[');
+      for (int i = 0; i < fields.size(); i++) out.number(((Integer) fields.get(i)).intValue());
+      out.close(']');
+    }
+    out.close('}');
   }
 
   /** Columns that are called otherwise in the files: [name, name in the files]. */

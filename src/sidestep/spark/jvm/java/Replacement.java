@@ -146,7 +146,7 @@ final class Replacement extends PlanRewriter {
     if (answer == null || IcebergScan.isPruned(leaf.scan())) return leaf;
     List skips = rule.skips(answer);
     if (skips.isEmpty()) return leaf;
-    IcebergFiles files = new IcebergFiles(leaf.scan());
+    IcebergFiles files = planned(leaf);
     java.util.BitSet drop = new java.util.BitSet();
     for (int s = 0; s < skips.size(); s++) {
       PrunedFiles.Skip skip = (PrunedFiles.Skip) skips.get(s);
@@ -164,6 +164,16 @@ final class Replacement extends PlanRewriter {
       LOG.warn("sidestep could not leave out files of the Iceberg table " + leaf.name() + "; the query reads all", problem);
       return leaf;
     }
+  }
+
+  /** The files of a scan, which were looked at when its plan was written. */
+  private IcebergFiles planned(DataSourceV2ScanRelation leaf) {
+    List locations = (List) writer.leaves.get(PlanWriter.outputIds(leaf));
+    for (int i = 0; locations != null && i < locations.size(); i++) {
+      Object known = locations.get(i);
+      if (known instanceof IcebergFiles && ((IcebergFiles) known).scan == leaf.scan()) return (IcebergFiles) known;
+    }
+    return new IcebergFiles(leaf.scan());
   }
 
   /** Those of a scan's selectors that can be used, if the files can be numbered at all. */
