@@ -42,6 +42,12 @@ test-spark: ## on another Spark, VERSION=4.0 to 4.3 in .venv-spark-VERSION: a sh
 	@scripts/setup.sh $(or $(VERSION),4.0)
 	JAVA_HOME="$$(cat .venv-spark-$(or $(VERSION),4.0)/java-home)" .venv-spark-$(or $(VERSION),4.0)/bin/python -m pytest $(or $(ARGS),$(SHORT))
 
+.PHONY: test-lakes
+test-lakes: ## Delta and Iceberg by their own readers, on Spark VERSION=4.0 to 4.2 (4.1) in .venv-spark-VERSION; jars are fetched
+	@scripts/lakes.sh $(or $(VERSION),4.1)
+	LAKES=.venv-spark-$(or $(VERSION),4.1)/lakes JAVA_HOME="$$(cat .venv-spark-$(or $(VERSION),4.1)/java-home)" \
+	  .venv-spark-$(or $(VERSION),4.1)/bin/python -m pytest $(or $(ARGS),tests/lakes tests/bench/test_lakes.py)
+
 .PHONY: test-fast
 test-fast: setup ## the tests that need no Spark
 	$(PY) -m pytest -m "not spark" $(ARGS)

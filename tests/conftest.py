@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 from pytest_timeout import is_debugging
 
+from tests.lakes.jars import session_settings
 from tests.shared_session import SharedSession
 
 _SHARED_SESSION = SharedSession()
@@ -147,6 +148,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the run; a test that changes its settings puts them back."""
     try:
-        yield _SHARED_SESSION.start(tmp_path_factory.mktemp("spark"))
+        home = tmp_path_factory.mktemp("spark")
+        yield _SHARED_SESSION.start(home, session_settings(home))
     finally:
         _SHARED_SESSION.end()

@@ -46,8 +46,8 @@ class SharedSession:
         self._numbers = itertools.count()
         self._asker: ThreadPoolExecutor | None = None
 
-    def start(self, home: Path) -> SparkSession:
-        """A new session, which keeps its files in a folder of the tests."""
+    def start(self, home: Path, settings: dict[str, str] | None = None) -> SparkSession:
+        """A new session, which keeps its files in a folder of the tests; ``settings`` come on top of its usual ones."""
         self.interrupted = ""
         log = home / "log4j2.properties"
         log.write_text(_QUIET_LOG)
@@ -71,7 +71,7 @@ class SharedSession:
             "spark.pyspark.driver.python": sys.executable,
         }
         builder = SparkSession.builder.master("local[2]").appName("sidestep-tests")
-        for key, value in options.items():
+        for key, value in (options | (settings or {})).items():
             builder = builder.config(key, value)
         self.spark = builder.getOrCreate()
         self._asker = ThreadPoolExecutor(1, "asks-for-a-sign-of-life")

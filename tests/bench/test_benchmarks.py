@@ -103,7 +103,7 @@ IN_MEMORY = {"bigdata", "wide"}
 
 
 def test_each_benchmark_has_a_smoke_run():
-    elsewhere = {"workload", "sop", "load", "grt", "dips", "outofbox", "gsopr"}  # in test files of their own
+    elsewhere = {"workload", "sop", "load", "grt", "dips", "outofbox", "gsopr", "lakes"}  # in test files of their own
     assert set(SMOKE) | elsewhere == set(benchmarks())
 
 

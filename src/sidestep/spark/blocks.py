@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -30,6 +30,16 @@ def blocks(
     read.
     """
     grouped = read_groups(path := resolve(spark, table))
-    snapshot = read_snapshot(path) if grouped is None else grouped.snapshot
+    snapshot = read_snapshot(path, to_index=True) if grouped is None else grouped.snapshot
     root = locate(path) if grouped is None else snapshot.root
-    return block_table(snapshot, open_index(root, index_dir), columns)
+    stored = dict(snapshot.stored_names)
+    wanted = None if columns is None else [stored.get(name, name) for name in columns]
+    found = block_table(snapshot, open_index(root, index_dir), wanted)
+    names = {other: name for name, other in snapshot.stored_names}
+    return found.rename_columns([_under_name(column, names) for column in found.column_names]) if names else found
+
+
+def _under_name(column: str, names: Mapping[str, str]) -> str:
+    """A column of blocks, such as ``min:c``, with the name that the table has for its column."""
+    what, colon, of = column.partition(":")
+    return f"{what}{colon}{names.get(of, of)}"

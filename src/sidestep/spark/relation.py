@@ -20,6 +20,7 @@ from sidestep.store import Location, Snapshot, read_snapshot
 from sidestep.store.block_column import block_name
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
+from sidestep.store.snapshots.iceberg import iceberg_snapshot
 
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
@@ -28,8 +29,13 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
     A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
     whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of a table
     that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown. A table
-    in column groups can be read only where sidestep is enabled, which puts its rows together.
+    in column groups can be read only where sidestep is enabled, which puts its rows together. An Iceberg table, which
+    is given by its name, is read by Iceberg.
     """
+    if iceberg_of(spark, table) is not None:
+        if version is None:
+            return spark.table(os.fspath(table))
+        return spark.read.option("versionAsOf", version).table(os.fspath(table))
     path = resolve(spark, table)
     grouped = read_groups(path, version)
     if grouped is not None:
@@ -191,6 +197,15 @@ def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:
     for text in (paths, numbers):
         digest.update(text.encode(errors="surrogatepass"))
     return f"{snapshot.root.uri}@{snapshot.version}#{digest.hexdigest()}"
+
+
+def iceberg_of(spark: SparkSession, table: str | os.PathLike[str]) -> Snapshot | None:
+    """The snapshot of an Iceberg table, given by its name, that queries of this session read; None for any other."""
+    text = os.fspath(table)
+    if _is_path(text) or not _in_catalog(spark, text):
+        return None
+    told = Bridge(spark).factory().icebergTable(spark.table(text)._jdf.queryExecution().analyzed())
+    return iceberg_snapshot(told) if told else None
 
 
 def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:

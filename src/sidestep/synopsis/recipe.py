@@ -205,6 +205,22 @@ def parse_recipes(written: RecipeText, columns: Mapping[str, DataType]) -> dict[
     return recipes
 
 
+def rename_recipes(written: RecipeText, names: Mapping[str, str]) -> RecipeText:
+    """The same for columns that go by other names.
+
+    >>> rename_recipes("id=bloom,grt", {"id": "col-1"})
+    {'col-1': 'bloom', '*': 'grt'}
+    """
+    if not names:
+        return written
+    pairs = list(_pairs(written)) if isinstance(written, str) else list(written.items())
+    named = [name for name, _ in pairs]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise SidestepError(f"The column {twice} is named twice: join its synopses with a plus sign.")
+    return {names.get(name, name): text for name, text in pairs}
+
+
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in text.split(","):
         name, equals, kinds = part.strip().rpartition("=")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import All, Column, Formula, IntervalSet, Matches, Predicate, all_of, atoms, normalize
+from sidestep.predicate.columns import columns_of, rename
 from sidestep.predicate.formula import columns_in, necessary_ranges
 from sidestep.workload.canonical import column_set, formula_of, key
 from sidestep.workload.factor import FactoredFilter, factor
@@ -152,8 +153,12 @@ class ColumnUsage:
         return self.scans(column) + self.joins.get(column, 0)
 
 
-def column_usage(workload: Workload, table: str) -> ColumnUsage:
-    """What the workload's queries ask of one table; nothing, if none reads it."""
+def column_usage(workload: Workload, table: str, names: Mapping[str, str] | None = None) -> ColumnUsage:
+    """What the workload's queries ask of one table; nothing, if none reads it.
+
+    ``names`` are those that columns are to go by, where these are not the queries' own.
+    """
+    called = names or {}
     ranges: dict[Column, Counter[IntervalSet]] = {}
     joins: Counter[str] = Counter()
     filters: Counter[frozenset[tuple[Column, IntervalSet]]] = Counter()
@@ -161,7 +166,7 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
     for query in workload.queries:
         for use in query.uses:
             if use.table == table:
-                whole = all_of(normalize(predicate) for predicate in use.predicates)
+                whole = all_of(normalize(_with_names(predicate, called)) for predicate in use.predicates)
                 bounds = {column: wanted for column, wanted in necessary_ranges(whole).items() if not wanted.is_full}
                 for column, wanted in bounds.items():
                     ranges.setdefault(column, Counter())[wanted] += query.count
@@ -172,8 +177,14 @@ def column_usage(workload: Workload, table: str) -> ColumnUsage:
         for join in query.joins:
             for name, column_name in (join.left, join.right):
                 if name == table:
-                    joins[column_name] += query.count
+                    joins[called.get(column_name, column_name)] += query.count
     return ColumnUsage(ranges, joins, filters, patterns)
+
+
+def _with_names(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    if not names:
+        return predicate
+    return rename(predicate, {of.name: replace(of, name=names.get(of.name, of.name)) for of in columns_of(predicate)})
 
 
 def _pattern_conditions(whole: Formula) -> Iterator[tuple[Column, Formula]]:

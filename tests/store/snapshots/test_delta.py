@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from sidestep.errors import SidestepError, TableNotFound, UnsupportedTable
-from sidestep.store import read_snapshot
+from sidestep.errors import DamagedFile, SidestepError, TableNotFound, UnsupportedTable
+from sidestep.predicate import parse_type
+from sidestep.store import DataFile, block_summaries, locate, read_snapshot
 from tests.store.tables import write_delta_log, write_parquet
 
 TABLE_FEATURES = {"minReaderVersion": 3, "minWriterVersion": 7}
@@ -113,13 +116,66 @@ def test_deletion_vectors_that_nothing_uses_are_fine(tmp_path: Path) -> None:
     assert len(read_snapshot(tmp_path).files) == 1
 
 
+@pytest.mark.parametrize("protocol", [features("deletionVectors"), {"minReaderVersion": 1, "minWriterVersion": 2}])
+def test_an_index_takes_files_with_deletion_vectors(tmp_path: Path, protocol: dict[str, Any]) -> None:
+    write_delta_log(tmp_path, [{"path": "f", "deletionVector": VECTOR}, {"path": "g"}], protocol=protocol)
+    assert [file.path for file in read_snapshot(tmp_path, to_index=True).files] == ["f", "g"]
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_an_index_calls_columns_as_the_files_do(tmp_path: Path, mode: str) -> None:
+    mapped = [
+        field(name, "long") | {"metadata": {"delta.columnMapping.id": id, "delta.columnMapping.physicalName": physical}}
+        for name, id, physical in (("x", 1, "c1"), ("p", 2, "c2"), ("same", 3, "same"))
+    ]
+    configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "3"}
+    write_delta_log(
+        tmp_path,
+        [{"path": "f", "partitionValues": {"c2": "7"}}],
+        fields=mapped,
+        partition_columns=["p"],
+        protocol={"minReaderVersion": 2, "minWriterVersion": 5},
+        configuration=configuration,
+    )
+    snapshot = read_snapshot(tmp_path, to_index=True)
+    assert [each["name"] for each in json.loads(snapshot.schema or "")["fields"]] == ["c1", "c2", "same"]
+    assert snapshot.stored_names == (("x", "c1"), ("p", "c2"))
+    assert snapshot.partition_columns == ("c2",)
+    assert [file.partition for file in snapshot.files] == [(("c2", "7"),)]
+    assert snapshot.field_ids == ((("c1", 1), ("c2", 2), ("same", 3)) if mode == "id" else ())
+
+
+def test_an_index_knows_nothing_of_partition_values_without_a_certain_text(tmp_path: Path) -> None:
+    fields = [field("x", "long"), field("at", "timestamp"), field("p", "string")]
+    values = {"at": "2024-01-01 00:00:00", "p": "a"}
+    write_delta_log(tmp_path, [{"path": "f", "partitionValues": values}], fields=fields, partition_columns=["at", "p"])
+    with pytest.raises(UnsupportedTable, match="time zone"):
+        read_snapshot(tmp_path)
+    snapshot = read_snapshot(tmp_path, to_index=True)
+    assert (snapshot.partition_columns, snapshot.files[0].partition) == (("p",), (("p", "a"),))
+    assert [each["name"] for each in json.loads(snapshot.schema or "")["fields"]] == ["x", "p"]
+
+
+@pytest.mark.parametrize("ids", [{"x": 1}, {"x": 2}, {"y": 1}])
+def test_a_file_whose_names_are_not_those_of_its_ids_is_not_indexed(tmp_path: Path, ids: dict[str, int]) -> None:
+    with_id = pa.schema([pa.field("x", pa.int64(), metadata={b"PARQUET:field_id": b"1"})])
+    path = write_parquet(tmp_path / "f.parquet", pa.table({"x": [1, 2]}, with_id))
+    file = DataFile("f.parquet", path.stat().st_size, 1)
+    summarize = partial(block_summaries, locate(tmp_path), file, {"x": parse_type("bigint")}, log_times=True, ids=ids)
+    if ids == {"x": 1}:
+        assert summarize() is not None
+    else:
+        with pytest.raises(DamagedFile, match="not indexed"):
+            summarize()
+
+
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_column_mapping_is_refused(tmp_path: Path, mode: str) -> None:
     mapped = field("x", "long") | {"metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c"}}
     configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1"}
     protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
     write_delta_log(tmp_path, [{"path": "f"}], fields=[mapped], protocol=protocol, configuration=configuration)
-    with pytest.raises(UnsupportedTable, match="columnMapping"):
+    with pytest.raises(UnsupportedTable, match=r"columnMapping .* spark\.read\.format"):
         read_snapshot(tmp_path)
 
 

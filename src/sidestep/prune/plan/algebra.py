@@ -100,6 +100,12 @@ class Scan:
     """Of a table that has cells more than once, the numbers of the groups with some rows only; None for any other."""
     needs: tuple[str, ...] = ()
     """The columns of such a table that the query needs."""
+    stored_names: tuple[tuple[str, str], ...] = ()
+    """Columns that are called otherwise in the files, and here, than by the table: its name, and theirs."""
+    by_log: bool = False
+    """Whether a log says which files there are, and with which partition values, whatever a catalog says."""
+    fields: tuple[tuple[str, int], ...] | None = None
+    """(column, id) of a table whose files have columns by id (Iceberg); None of one whose files have them by name."""
 
     @property
     def name(self) -> str:

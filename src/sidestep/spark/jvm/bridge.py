@@ -69,16 +69,23 @@ def check_session(spark: SparkSession) -> None:
 
 def java_sources(version: str = pyspark.__version__) -> dict[str, str]:
     """The text of each Java source by the name of its file: those for all versions of Spark, and those for this one."""
-    folder = importlib.resources.files("sidestep.spark.jvm").joinpath("java")
-    folders = (folder, folder.joinpath(java_folder(version)))
-    sources = [source for each in folders for source in each.iterdir() if source.name.endswith(".java")]
-    return {source.name: source.read_text(encoding="utf-8") for source in sources}
+    return _sources("") | _sources(java_folder(version))
+
+
+def delta_sources() -> dict[str, str]:
+    """The same of those that compile only where delta-spark is: no other names their classes but by texts."""
+    return _sources("with_delta")
+
+
+def _sources(folder: str) -> dict[str, str]:
+    sources = importlib.resources.files("sidestep.spark.jvm").joinpath("java").joinpath(folder).iterdir()
+    return {each.name: each.read_text(encoding="utf-8") for each in sources if each.name.endswith(".java")}
 
 
 def new_loader(jvm: Any) -> Any:
     """A class loader that compiles the sources."""
     sources = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder()
-    for name, text in java_sources().items():
+    for name, text in (java_sources() | delta_sources()).items():
         sources.addResource(f"sidestep/{name}", text)
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, sources, "UTF-8")

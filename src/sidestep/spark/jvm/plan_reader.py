@@ -67,15 +67,15 @@ FORMAT = 2
 """The newest form of a plan that is read here, as docs/formats.md describes it; 1 did not say its number."""
 
 
-def read_plan(text: str) -> Query:
-    """The query that a PlanWriter text describes."""
-    return read_document(json.loads(text))
+def read_plan(text: str, *, as_stored: bool = False) -> Query:
+    """The query that a PlanWriter text describes; ``as_stored``, with columns of tables as their files call them."""
+    return read_document(json.loads(text), as_stored=as_stored)
 
 
-def read_document(document: dict[str, Any]) -> Query:
+def read_document(document: dict[str, Any], *, as_stored: bool = False) -> Query:
     """The same, of a text that has been read as JSON."""
     check_format(document.get("format", 1), FORMAT, "The plan")
-    reader = _Reader(document["depends"])
+    reader = _Reader(document["depends"], as_stored)
     plans = tuple(reader.operator(plan) for plan in document["plans"])
     return Query(plans, tuple(reader.parts))
 
@@ -97,8 +97,9 @@ class _Reader:
     gets a name that no other has, and a number that two inputs of an operator have means nothing above them.
     """
 
-    def __init__(self, depends: str) -> None:
+    def __init__(self, depends: str, as_stored: bool = False) -> None:
         self.depends = depends
+        self.as_stored = as_stored
         self.scope: Scope = {}
         self.unions = 0
         self.named: Counter[int] = Counter()
@@ -121,20 +122,24 @@ class _Reader:
             self.scans.append(node["ids"])
             columns = [self._new_column(number, parse_type(kind)) for number, _, kind in node["columns"]]
             self.scope = {number: column for (number, _, _), column in zip(node["columns"], columns, strict=True)}
+            stored = dict(node.get("stored", ())) if self.as_stored else {}
             return Scan(
                 key=node["ids"],
                 table=node["table"],
                 roots=tuple(node["roots"]),
                 columns=tuple(
-                    (column.name, Column(name, column.type))
+                    (column.name, Column(stored.get(name, name), column.type))
                     for column, (_, name, _) in zip(columns, node["columns"], strict=True)
                 ),
-                partitions=frozenset(node["partitions"]),
+                partitions=frozenset(stored.get(name, name) for name in node["partitions"]),
                 reason=node.get("reason"),
                 copy=copy,
                 groups=tuple(node["column_groups"]) if "column_groups" in node else None,
                 copies=tuple(node["copies"]) if "copies" in node else None,
                 needs=tuple(node.get("needs", ())),
+                stored_names=tuple(stored.items()),
+                by_log=node.get("by_log", False),
+                fields=_fields(node),
             )
         below, scopes = [], []
         for child in node.get("in", ()):
@@ -325,6 +330,14 @@ class _Reader:
             for part in e:
                 if isinstance(part, list):
                     yield from self._columns_in(part)
+
+
+def _fields(node: dict[str, Any]) -> tuple[tuple[str, int], ...] | None:
+    """The ids by which the files of a scan have its columns, where they have them by id."""
+    if "fields" not in node:
+        return None
+    columns = zip(node["columns"], node["fields"], strict=True)
+    return tuple((name, number) for (_, name, _), number in columns if number >= 0)
 
 
 def _base(source: Compared) -> Column:

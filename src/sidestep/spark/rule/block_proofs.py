@@ -22,6 +22,8 @@ from sidestep.synopsis.catalog import Catalog
 from sidestep.synopsis.value_set import VALUES, ValueSets
 
 SPARK_PARTITIONS = SkipReason(PARTITION, "partition filters", "partition folders (Spark)")
+DELTA_LISTING = SkipReason(PARTITION, "filters", "partition values and statistics (Delta)")
+ICEBERG_METADATA = SkipReason(PARTITION, "filters that Iceberg knows", "Iceberg's own metadata")
 MOST_COLUMNS, MOST_VALUES = 3, 8
 """What a proof tells of a block: columns, and values of each."""
 
@@ -33,6 +35,8 @@ class BlockReasons:
     table: str
     index: OpenIndex
     catalog: Catalog | None = None
+    stored: Mapping[str, str] = field(default_factory=dict)
+    """What the index calls columns, where that is something else."""
     reasons: list[SkipReason] = field(default_factory=list)
     formulas: dict[SkipReason, Formula] = field(default_factory=dict)
     sentences: dict[SkipReason, tuple[str, tuple[Column, ...]]] = field(default_factory=dict)
@@ -85,6 +89,10 @@ class BlockReasons:
         """The proof of one block."""
         if reason == SPARK_PARTITIONS:
             return "Spark leaves its folder out: the values in its path do not pass the query's partition filters."
+        if reason == DELTA_LISTING:
+            return "Delta leaves its file out: by the log, no row of it passes the query's filters."
+        if reason == ICEBERG_METADATA:
+            return "Iceberg leaves its file out, by the partitions and bounds in the table's metadata."
         if reason in self.sentences:
             text, columns = self.sentences[reason]
             facts = self._facts(columns, block)
@@ -129,10 +137,11 @@ class BlockReasons:
             )
         if kind == ValueSets.name and (values := self._values(name, type, block)) is not None:
             return f"only {'value' if len(values) == 1 else 'values'} of {name}: {_list(values)}"
-        stored = index.stored_arrays(name, type)
+        key = self.stored.get(name, name)
+        stored = index.stored_arrays(key, type)
         if stored is None:
             return ""
-        low, high = (readable(stored[f"{end}:{name}"].slice(block, 1), type)[0].as_py() for end in ("lower", "upper"))
+        low, high = (readable(stored[f"{end}:{key}"].slice(block, 1), type)[0].as_py() for end in ("lower", "upper"))
         if low is None and high is None:
             return ""
         if low == high:
@@ -140,12 +149,12 @@ class BlockReasons:
         return f"{name} goes from {'anything' if low is None else low} to {'anything' if high is None else high}"
 
     def _values(self, name: str, type: DataType, block: int) -> list[object] | None:
-        index = self.index.index
-        held = index.reader().arrays(name, type, VALUES) if name in index.recipes else None
+        index, key = self.index.index, self.stored.get(name, name)
+        held = index.reader().arrays(key, type, VALUES) if key in index.recipes else None
         if held is None:
             return None
         parts: Mapping[str, pa.Array] = {
-            key: array.slice(block, 1) for key, array in VALUES.parts_of(name, held).items()
+            key: array.slice(block, 1) for key, array in VALUES.parts_of(key, held).items()
         }
         values: list[object] | None = value_lists(type, parts)[0].as_py()
         return values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -25,11 +26,11 @@ from sidestep.render import counted
 from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session
-from sidestep.spark.jvm.wire import unpack_scan_coverage
-from sidestep.spark.rule.block_proofs import SPARK_PARTITIONS, BlockReasons
+from sidestep.spark.jvm.wire import ScanCoverage, unpack_scan_coverage
+from sidestep.spark.rule.block_proofs import DELTA_LISTING, ICEBERG_METADATA, SPARK_PARTITIONS, BlockReasons
 from sidestep.spark.rule.indexes import OpenIndex
 from sidestep.spark.rule.metrics import read_selectors
-from sidestep.spark.rule.planner import PlannedQuery, ScanDecision
+from sidestep.spark.rule.planner import PlannedQuery, ScanDecision, index_keys
 from sidestep.spark.rule.session import Enabled, session_at_hand, state_of
 from sidestep.spark.rule.settings import DENORMALIZED_STAGE, session_settings
 from sidestep.store import Location, index_folder, load_features, locate
@@ -58,7 +59,7 @@ def _explain(query: DataFrame | str, spark: SparkSession) -> Explanation:
     session = spark._jsparkSession
     plan = inspector.parsed(session, query) if isinstance(query, str) else query._jdf.queryExecution().analyzed()
     execution = inspector.execution(session, plan)
-    parsed = read_plan(inspector.describe(execution.optimizedPlan()))
+    parsed = read_plan(inspector.describe(execution.optimizedPlan()), as_stored=True)
     state = state_of(spark)
     notes = list(_notes(spark, state))
     scans = list(inspector.scans(execution.executedPlan()))
@@ -97,7 +98,7 @@ def _denormalized(state: Enabled, plan: Any, planned: PlannedQuery) -> tuple[Sta
         return StageReport(DENORMALIZED_STAGE, off=True), []
     began = perf_counter()
     notes = str(state.rule.denormalized(plan)).splitlines()
-    query = read_plan(str(state.rule.describeUsed(plan)))
+    query = read_plan(str(state.rule.describeUsed(plan)), as_stored=True)
     rewrites = state.planner.rewrites(query, planned, partial(state.rule.completeIn, plan), settings)
     return StageReport(DENORMALIZED_STAGE, perf_counter() - began), [*notes, *dict.fromkeys(rewrites.notes)]
 
@@ -211,7 +212,8 @@ def _report(
     indexes = planned.tables.indexes(scan) if planned is not None and scan.reason is None else []
     reason = scan.reason or next((place.blocked for place in places if place.blocked), None)
     if reason is None and state is not None and not indexes:
-        reason = f"it is not indexed: sidestep.index(spark, {root!r})"
+        named = root if scan.fields is None else scan.name
+        reason = f"it is not indexed: sidestep.index(spark, {named!r})"
     report = ScanReport(table=scan.name, root=root, reason=reason)
     if executed is None:
         return report
@@ -229,17 +231,60 @@ def _report(
     )
     if listed.files > selected.files:
         gone, size = listed.files - selected.files, listed.bytes - selected.bytes
-        report = report.with_reasons(Reason("partition filters", "partition folders (Spark)", gone, None, size))
+        by = _listed_by(inspector, scan, executed)
+        report = report.with_reasons(Reason(by.condition, by.synopsis, gone, None, size))
     mine = planned.scans if planned is not None and reason is None else ()
     decisions = {decision.index.id: decision for decision in mine if decision.scan.key == scan.key}
     induced = planned.decision.induced if planned is not None else None
     for index, entries in zip(indexes, coverage.entries, strict=True):
-        report = _with_blocks(report, index, decisions.get(index.id), induced, *entries)
+        decision = decisions.get(index.id)
+        if decision is not None and _induces_in_vain(scan, decision, entries[1], coverage):
+            decision = replace(decision, kept=decision.static | decision.kept)
+            why = "what joins induce is not used: files of a joined table may change until the query runs"
+            report = report.with_reasons(Reason("", None, why_not=why))
+        report = _with_blocks(report, index, decision, induced, _listed_by(inspector, scan, executed), *entries)
     filtered = any(place.conjuncts for place in places) or any(each.synopsis == INDUCED for each in report.reasons)
     filtered = filtered or bool(report.chosen)
     if not filtered and reason is None:
         report = report.with_reasons(Reason("", None, why_not="no filter of the query is about this table alone"))
-    return report
+    return _under_names(report, {stored: name for name, stored in scan.stored_names})
+
+
+def _under_names(report: ScanReport, names: Mapping[str, str]) -> ScanReport:
+    """The report with columns by the names that the table has for them, where its files have others."""
+    if not names:
+        return report
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    pattern = re.compile(rf"'(?:[^']|'')*'|`({words})`|(?<![\w-])({words})(?![\w-])")
+
+    def named(text: str) -> str:
+        return pattern.sub(lambda match: names.get(match[1] or match[2] or "", match[0]), text)
+
+    reasons = tuple(
+        replace(each, condition=named(each.condition), why_not=named(each.why_not)) for each in report.reasons
+    )
+    chosen = tuple((named(condition), source) for condition, source in report.chosen)
+    blocks = report.blocks
+    if blocks is not None:
+        shown = tuple(replace(each, condition=named(each.condition)) for each in blocks.reasons)
+        before, describe = dict(zip(shown, blocks.reasons, strict=True)), blocks.describe
+        blocks = replace(
+            blocks, reasons=shown, describe=lambda block, reason: named(describe(block, before.get(reason, reason)))
+        )
+    return replace(report, reasons=reasons, chosen=chosen, blocks=blocks)
+
+
+def _listed_by(inspector: Any, scan: Scan, executed: Any) -> SkipReason:
+    """Who leaves out files of a scan before sidestep does."""
+    if scan.fields is not None:
+        return ICEBERG_METADATA
+    return DELTA_LISTING if inspector.isDelta(executed) else SPARK_PARTITIONS
+
+
+def _induces_in_vain(scan: Scan, decision: ScanDecision, selected: Mask, coverage: ScanCoverage) -> bool:
+    """Whether more is read of an Iceberg table than joined tables would leave, were it certain that they stay so."""
+    left = coverage.selected.files - int((selected & decision.skipped_files).sum())
+    return scan.fields is not None and decision.own is not None and coverage.read.files > left
 
 
 def _with_blocks(
@@ -247,6 +292,7 @@ def _with_blocks(
     index: OpenIndex,
     decision: ScanDecision | None,
     induced: Induced | None,
+    passed_over: SkipReason,
     listed: Mask,
     selected: Mask,
     in_part: Mask,
@@ -262,8 +308,10 @@ def _with_blocks(
     elif decision is not None and decision.row_groups is not None:
         read = read & (decision.row_groups.read | ~in_part[file_of])
     before_groups, before_rows = report.row_groups or Amounts(0, 0), report.rows or Amounts(0, 0)
-    told = BlockReasons(report.table, index, None if decision is None else decision.catalog)
-    told.add(SPARK_PARTITIONS, there & ~selected[file_of])
+    told = BlockReasons(report.table, index)
+    if decision is not None:
+        told = BlockReasons(report.table, index, decision.catalog, index_keys(decision.scan, index) or {})
+    told.add(passed_over, there & ~selected[file_of])
     report = replace(
         report,
         row_groups=Amounts(before_groups.total + int(there.sum()), before_groups.kept + int(read.sum())),

@@ -120,7 +120,10 @@ class IndexedTables:
         return bool(self.indexes(scan))
 
     def catalogs(self, scan: Scan, columns: Mapping[str, DataType]) -> tuple[Catalog, ...]:
-        catalogs = ((each, each.index.catalog(usable_columns(scan, each, columns))) for each in self.indexes(scan))
+        catalogs = (
+            (each, each.index.catalog(usable_columns(scan, each, columns), index_keys(scan, each)))
+            for each in self.indexes(scan)
+        )
         if scan.groups is None:
             return tuple(catalog for _, catalog in catalogs)
         return tuple(replace(catalog, parts=_blocks_of_groups(each, scan)) for each, catalog in catalogs)
@@ -148,7 +151,7 @@ class IndexedTables:
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
         indexes = self.indexes(scan)
-        if len(indexes) != 1 or scan.partitions or scan.groups is not None:
+        if len(indexes) != 1 or scan.partitions or scan.groups is not None or scan.fields is not None:
             return None
         return indexes[0].small.catalog(usable_columns(scan, indexes[0], columns), most)
 
@@ -289,7 +292,7 @@ class Planner:
                 and IndexedTables(self.indexes, ask_complete).still_hold(known)
             ):
                 return known.reply
-            query = read_plan(request.text)
+            query = read_plan(request.text, as_stored=True)
             planned = self.decide(query, ask_complete, settings)
             rewrites = self.rewrites(query, planned, ask_complete, settings)
             if rewrites.lines:
@@ -365,7 +368,7 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
 
 def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:
     """What chooses more of a scan when the query runs."""
-    if len(decisions) != 1:
+    if len(decisions) != 1 or decisions[0].scan.fields is not None:
         return
     (index,) = (decision.index for decision in decisions)
     for selector in planned.decision.selectors:
@@ -409,11 +412,27 @@ def usable_columns(scan: Scan, index: OpenIndex, columns: Mapping[str, DataType]
 
     A name may be a folder's in the index and a file's in the query (with another base path or recursive lookup), or the
     other way round: then the index speaks of something else. A catalog may map a partition to any folder, so folder
-    names prove nothing about a catalog table; Spark prunes its partitions by the catalog's own values.
+    names prove nothing about a catalog table, unless its files and their values are those of a log; Spark prunes its
+    partitions by the catalog's own values.
     """
+    elsewhere = scan.table is not None and not scan.by_log
     in_folders = index.index.partition_columns
+    if scan.fields is not None:
+        stored = index_keys(scan, index) or {}
+        return {name: kind for name, kind in columns.items() if name in stored}
     return {
         name: kind
         for name, kind in columns.items()
-        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and scan.table is not None)
+        if (name in scan.partitions) == (name in in_folders) and not (name in in_folders and elsewhere)
     }
+
+
+def index_keys(scan: Scan, index: OpenIndex) -> dict[str, str] | None:
+    """What the index calls the columns of a table that has them by id; None where it calls them as the query does.
+
+    An index of plain names says nothing of such a table, for a name may have gone to another column.
+    """
+    if scan.fields is None:
+        return None
+    by_id = index.index.columns_by_id
+    return {name: by_id[number] for name, number in scan.fields if number in by_id}

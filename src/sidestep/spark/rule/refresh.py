@@ -23,6 +23,7 @@ from sidestep.errors import DamagedFile
 from sidestep.render import counted
 from sidestep.store import DataFile, Snapshot, locate, read_snapshot
 from sidestep.store.index.table_index import TableIndex, open_index
+from sidestep.store.snapshots.iceberg import is_iceberg
 from sidestep.store.upkeep.update import missing_files, summarize_here, update_index
 from sidestep.synopsis.build import BuildPlan
 
@@ -112,7 +113,10 @@ class Refresher:
                 self._idle.notify_all()
 
     def _look(self, root: str) -> None:
-        snapshot = read_snapshot(locate(root))
+        location = locate(root)
+        if is_iceberg(location):
+            return  # a folder alone does not tell which files are the table's
+        snapshot = read_snapshot(location, to_index=True)
         index = open_index(snapshot.root, self._index_dir)
         if not len(index.files):
             return

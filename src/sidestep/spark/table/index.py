@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
@@ -25,7 +26,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session, sa
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import name_of, read, resolve
+from sidestep.spark.relation import iceberg_of, name_of, resolve
 from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
@@ -33,15 +34,17 @@ from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.sidecars.layout import LayoutSpec, load_layout
+from sidestep.store.snapshot import Field
 from sidestep.store.upkeep.false_positives import load_estimates, remember_keeping
 from sidestep.store.upkeep.status import index_status
 from sidestep.store.upkeep.update import update_index
 from sidestep.synopsis.build import AskedRanges, BuildPlan
-from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of
+from sidestep.synopsis.recipe import Recipe, Recipes, RecipeText, bytes_of, rename_recipes
 from sidestep.workload.query import Workload
 from sidestep.workload.table import ColumnUsage, column_usage
 
 TASKS_PER_CORE = 8
+T = TypeVar("T")
 
 
 @leaves_session_active
@@ -66,7 +69,8 @@ def index(
 
     All columns of an ordered type get zone maps, or those named. Files whose entries are up to date are left alone, so
     after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
-    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
+    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``. An
+    Iceberg table is given by its name: its files are those of the snapshot that queries of this session read.
 
     Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. All
     of that takes at most ``limit``: a share of the table's bytes, 1% if nothing is said, or bytes; 0 is for zone maps
@@ -80,8 +84,10 @@ def index(
     ``spark.sidestep.fileKeys=footer`` its footer, too, has to be the one that the entry was made from.
     """
     size = None if budget is None else bytes_of(budget)
-    path = resolve(spark, table)
-    snapshot = read_snapshot(path)
+    lake = iceberg_of(spark, table)
+    path = resolve(spark, table) if lake is None else os.fspath(table)
+    snapshot = read_snapshot(path, to_index=True) if lake is None else lake
+    stored = dict(snapshot.stored_names)
     types = column_types(spark, snapshot, path, columns)
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns}
     watch = Watch(spark.sparkContext, progress)
@@ -89,35 +95,62 @@ def index(
     if log is not None:
         called = name or name_of(table, snapshot.root)
         with watch.stage("analyze"):
-            schema = read(spark, path).schema
-            workload = read_workload(spark, log, {**(tables or {}), called: schema}, dialect)
-            usage = column_usage(workload, called)
+            workload = read_workload(spark, log, {**(tables or {}), called: _schema(spark, snapshot, path)}, dialect)
+            usage = column_usage(workload, called, stored)
     opened = open_index(snapshot.root, index_dir)
+    keys = _ColumnKeys.of(snapshot, opened)
     with watch.stage("synopses"):
-        choice = _choose_synopses(snapshot, usable, opened, synopses, size, limit, usage, rebuild)
+        recipes = None if synopses is None else rename_recipes(synopses, stored)
+        choice = _choose_synopses(snapshot, usable, opened, keys, recipes, size, limit, usage, rebuild)
     updated = index_snapshot(
         spark,
         snapshot,
-        types,
+        keys.stored(types),
         opened,
         footers=footers,
-        recipes=None if choice is None else choice.recipes,
-        rates=None if choice is None else choice.bounds,
-        asked=None if usage is None else popular_sets(usage, usable),
+        recipes=None if choice is None else keys.stored(choice.recipes),
+        rates=None if choice is None else keys.stored(choice.bounds),
+        asked=None if usage is None else keys.stored(popular_sets(usage, usable)),
         rebuild=rebuild,
         by_footer=wants_footer_keys(spark),
         watch=watch,
     )
     if choice is None:
         return index_status(snapshot, updated)
-    estimates = remember_keeping(updated, snapshot.files, choice.tried) if snapshot.files else None
+    tried = tuple(replace(each, column=keys.key(each.column)) for each in choice.tried)
+    estimates = remember_keeping(updated, snapshot.files, tried) if snapshot.files else None
     return replace(index_status(snapshot, updated, estimates), notes=(*_log_notes(workload, usage), *choice.notes))
+
+
+@dataclass(frozen=True)
+class _ColumnKeys:
+    """What an index calls the columns of a table: their names, or where files have them by id, keys with those."""
+
+    of_name: Mapping[str, str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, index: TableIndex) -> _ColumnKeys:
+        """A column that has got another name keeps the key that it has."""
+        return cls({field.name: index.columns_by_id.get(field.id, field.key) for field in snapshot.fields})
+
+    def key(self, name: str) -> str:
+        return self.of_name.get(name, name)
+
+    def stored(self, by_name: Mapping[str, T]) -> dict[str, T]:
+        """By key what is given by name."""
+        return {self.key(name): value for name, value in by_name.items()}
+
+    def named(self, by_key: Mapping[str, T]) -> dict[str, T]:
+        """By name what is given by key."""
+        names = {key: name for name, key in self.of_name.items()}
+        return {names.get(key, key): value for key, value in by_key.items()}
 
 
 def _choose_synopses(
     snapshot: Snapshot,
     columns: Mapping[str, DataType],
     index: TableIndex,
+    keys: _ColumnKeys,
     synopses: RecipeText | None,
     budget: int | None,
     limit: int | str | None,
@@ -128,12 +161,13 @@ def _choose_synopses(
 
     Columns that are not named keep what they have; only a budget, a limit, a log or a rebuild chooses for all anew.
     """
-    decided = frozenset(index.decided.keys() & columns.keys())
+    held, rates = keys.named(index.recipes), keys.named(index.rates)
+    decided = frozenset(keys.named(index.decided).keys() & columns.keys())
     if budget is not None or limit is not None or usage is not None or rebuild:
         decided = frozenset()
     if synopses is None and decided >= columns.keys():
         return None
-    kept = {name: index.recipes.get(name, Recipe()) for name in decided}
+    kept = {name: held.get(name, Recipe()) for name in decided}
     choice = choose_recipes(
         snapshot,
         columns,
@@ -144,10 +178,11 @@ def _choose_synopses(
         kept=kept,
     )
     # What was expected of other synopses than these says nothing any more.
-    same = {name for name, recipe in choice.recipes.items() if recipe == index.recipes.get(name)}
-    before = {name: rate if name in same else 1.0 for name, rate in index.rates.items()}
+    same = {name for name, recipe in choice.recipes.items() if recipe == held.get(name)}
+    before = {name: rate if name in same else 1.0 for name, rate in rates.items()}
     noted = load_estimates(index.folder).tried if decided else ()
-    tried = (*(each for each in noted if each.column in decided & same), *choice.tried)
+    earlier = (each for name in decided & same for each in noted if each.column == keys.key(name))
+    tried = (*(replace(each, column=keys.named({each.column: ""}).popitem()[0]) for each in earlier), *choice.tried)
     return replace(choice, bounds={**before, **choice.bounds}, tried=tried)
 
 
@@ -219,6 +254,15 @@ def status(
     that the log names, and ``dialect`` is its SQL, if that is not Spark's. Without a log, a path needs no Spark:
     ``spark`` may be None then.
     """
+    lake = None if spark is None else iceberg_of(spark, table)
+    if lake is not None:
+        if log is not None:
+            raise SidestepError(
+                f"{lake.root.uri} is an Iceberg table, which has no layout to drift from: leave log out."
+            )
+        index = open_index(lake.root, index_dir)
+        index.verify()
+        return index_status(lake, index)
     if log is None:
         return table_status(table if spark is None else resolve(spark, table), index_dir)
     if spark is None:
@@ -239,21 +283,32 @@ def status(
 def column_types(
     spark: SparkSession, snapshot: Snapshot, path: str, columns: Sequence[str] | None
 ) -> dict[str, DataType]:
-    """The columns to index with their types: as Spark sees the table."""
-    if snapshot.schema is not None:
-        schema = StructType.fromJson(json.loads(without_block_column(snapshot.schema)))
-    else:
-        schema = spark.read.parquet(path).schema
+    """The columns to index, as the files call them, with their types as Spark sees the table."""
+    stored = dict(snapshot.stored_names)
+    schema = _schema(spark, snapshot, path)
     types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
+    # What a file says of an identity partition is not what Iceberg reads there, and Iceberg prunes by it in any case.
+    apart = {field.name for field in snapshot.fields if not field.in_files}
     if columns is None:
-        return {name: kind for name, kind in types.items() if kind.ordered}
+        return {stored.get(name, name): kind for name, kind in types.items() if kind.ordered and name not in apart}
     unknown = [name for name in columns if name not in types]
     if unknown:
         raise SidestepError(
             f"{snapshot.root.uri} has no column {', '.join(unknown)}; it has {', '.join(types)}. "
             "Names are case-sensitive."
         )
-    return {name: types[name] for name in columns}
+    return {stored.get(name, name): types[name] for name in columns}
+
+
+def _schema(spark: SparkSession, snapshot: Snapshot, path: str) -> StructType:
+    """The columns of a table, by the names that users know."""
+    if snapshot.fields:
+        return spark.table(path).schema
+    if snapshot.schema is None:
+        return spark.read.parquet(path).schema
+    names = {stored: name for name, stored in snapshot.stored_names}
+    fields = StructType.fromJson(json.loads(without_block_column(snapshot.schema))).fields
+    return StructType([StructField(names.get(each.name, each.name), each.dataType, each.nullable) for each in fields])
 
 
 def summarize_on_spark(
@@ -269,12 +324,12 @@ def summarize_on_spark(
     tasks = min(len(files), context.defaultParallelism * TASKS_PER_CORE)
     by_size = sorted(files, key=lambda file: file.size, reverse=True)
     shares = [by_size[start::tasks] for start in range(tasks)]
-    root, log_times, wanted = snapshot.root.uri, snapshot.format == "delta", dict(columns)
-    block = block_name(snapshot.schema)
+    root, log_times, wanted = snapshot.root.uri, snapshot.fixed, dict(columns)
+    block, ids, fields = block_name(snapshot.schema), dict(snapshot.field_ids), snapshot.fields
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
         for share in parts:
-            yield from _summarize_share(root, share, wanted, sources, log_times, making, block)
+            yield from _summarize_share(root, share, wanted, sources, log_times, making, block, ids, fields)
 
     with same_interpreter(context):
         summaries = context.parallelize(shares, tasks).mapPartitions(work).collect()
@@ -289,12 +344,24 @@ def _summarize_share(
     log_times: bool,
     making: BuildPlan,
     block: str | None,
+    ids: Mapping[str, int],
+    fields: Sequence[Field],
 ) -> Iterator[bytes | str]:
     """On an executor: the index rows of some files as one Arrow stream per schema, and a sentence per damaged file."""
     location = locate(root)
     for file in files:
         try:
-            table = block_summaries(location, file, columns, sources, making=making, log_times=log_times, block=block)
+            table = block_summaries(
+                location,
+                file,
+                columns,
+                sources,
+                making=making,
+                log_times=log_times,
+                block=block,
+                ids=ids,
+                fields=fields,
+            )
         except DamagedFile as problem:
             yield str(problem)
             continue

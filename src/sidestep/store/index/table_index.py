@@ -24,7 +24,7 @@ from sidestep.store.index.zone_columns import partition_texts, zone_arrays
 from sidestep.store.location import Location, locate
 from sidestep.store.parquet.blocks import zone_map_columns
 from sidestep.store.parquet.footer import digest_column
-from sidestep.store.snapshot import DataFile
+from sidestep.store.snapshot import DataFile, field_id
 from sidestep.synopsis.catalog import Catalog, Synopsis
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.recipe import Recipe, Recipes
@@ -82,7 +82,7 @@ class TableIndex:
         self._zones: dict[tuple[str, DataType], ColumnZones | None] = {}
         self._synopses: dict[tuple[str, DataType], ColumnSynopses] = {}
         self._texts: dict[str, pa.Array | None] = {}
-        self._catalogs: dict[frozenset[tuple[str, DataType]], Catalog] = {}
+        self._catalogs: dict[frozenset[tuple[str, DataType, str]], Catalog] = {}
         self._layout: Layout | None = None
         self._vectors: tuple[UnionVectors, ...] | None = None
 
@@ -201,18 +201,25 @@ class TableIndex:
         files[self.map.file_of_block[~every]] = False
         return files
 
-    def catalog(self, columns: Mapping[str, DataType]) -> Catalog:
+    @cached_property
+    def columns_by_id(self) -> dict[int, str]:
+        """What the columns of a table that has them by id are called here; a column has one key, whatever its name."""
+        return {number: name for name in self.columns if (number := field_id(name)) is not None}
+
+    def catalog(self, columns: Mapping[str, DataType], stored: Mapping[str, str] | None = None) -> Catalog:
         """What is known of all blocks about these columns, which have the types that the query gives them.
 
         Only the index columns needed are read. A column whose indexed type does not speak of the asked one is left
-        out, with a warning; so is one that differs from a partition column in letter case alone.
+        out, with a warning; so is one that differs from a partition column in letter case alone. ``stored`` is what
+        the index calls them, where that is something else.
         """
-        wanted = frozenset(columns.items())
+        called = {name: name for name in columns} if stored is None else stored
+        wanted = frozenset((name, type, called[name]) for name, type in columns.items())
         with self._lock:
             if wanted not in self._catalogs:
                 if len(self._catalogs) >= 64:
                     self._catalogs.clear()
-                self._catalogs[wanted] = self.guarded(lambda: self._make_catalog(columns), self._no_catalog)
+                self._catalogs[wanted] = self.guarded(lambda: self._make_catalog(columns, called), self._no_catalog)
             return self._catalogs[wanted]
 
     def _no_catalog(self) -> Catalog:
@@ -236,12 +243,12 @@ class TableIndex:
             warn_once(f"{self.folder.uri}:content", problem)
             return unknown()
 
-    def _make_catalog(self, columns: Mapping[str, DataType]) -> Catalog:
+    def _make_catalog(self, columns: Mapping[str, DataType], stored: Mapping[str, str]) -> Catalog:
         folded = {name.lower() for name in self.partition_columns}
         zones = {
             name: of_column
             for name, type in columns.items()
-            if name.lower() not in folded and (of_column := self._column(name, type)) is not None
+            if name.lower() not in folded and (of_column := self._column(stored[name], type)) is not None
         }
         texts = {name: text.to_pylist() for name in columns if (text := self.file_values(name)) is not None}
         synopses: list[Synopsis] = []
@@ -249,7 +256,8 @@ class TableIndex:
             synopses.append(partition_values({name: columns[name] for name in texts}, texts, self.map.file_of_block))
         if zones:
             synopses.append(ZoneMaps(zones))
-        synopses += synopses_of({name: self._gaps(name, columns[name]) for name in zones if name in self.recipes})
+        with_recipe = [name for name in zones if stored[name] in self.recipes]
+        synopses += synopses_of({name: self._gaps(stored[name], columns[name]) for name in with_recipe})
         if any("features" in file.layout_columns for file in self.index_files):
             about = askable(columns, self.partition_columns, self.columns)
             synopses += [vectors for each in self.union_vectors() if (vectors := each.about(about)) is not None]

@@ -37,10 +37,10 @@ from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate.types import FLOATING, DataType
 from sidestep.store.location import Location, open_file, stat
 from sidestep.store.parquet.footer import FOOTER, footer_digest
-from sidestep.store.parquet.leaf import leaves_of
+from sidestep.store.parquet.leaf import leaves_by_id, leaves_of, names_agree
 from sidestep.store.parquet.scan import FileScan, Sources
 from sidestep.store.parquet.trust import writer_of
-from sidestep.store.snapshot import DataFile, Partition
+from sidestep.store.snapshot import DataFile, Field, Partition
 from sidestep.store.snapshots.folder import partition_of
 from sidestep.synopsis.build import BuildPlan, index_columns
 from sidestep.synopsis.values.forms import stored_type
@@ -92,11 +92,15 @@ def block_summaries(
     making: BuildPlan | None = None,
     log_times: bool = False,
     block: str | None = None,
+    ids: Mapping[str, int] | None = None,
+    fields: Sequence[Field] = (),
 ) -> pa.Table | None:
     """The index rows of one data file, in row-group order; None if the file is gone or is not the one that was listed.
 
     Columns have zone maps, and those that ``making`` has a recipe for the other synopses that it names. ``block`` is
-    what the table's schema calls the hidden column of block ids, if it has one.
+    what the table's schema calls the hidden column of block ids, if it has one. ``ids`` are those of columns that a
+    reader finds by id: a file in which their names say something else has no index rows. ``fields`` are given where
+    columns are found by id whatever their names: then the columns are named by their keys.
 
     The file is stat-ed before and after: rows that describe a file half old and half new must never carry a key that
     matches. With ``log_times`` (Delta) the key's time is the log's, and only the size is compared to the listing.
@@ -109,7 +113,12 @@ def block_summaries(
     try:
         with open_file(location) as stream:
             parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-            table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan(), block)
+            if ids and not names_agree(parquet, ids):
+                raise DamagedFile(
+                    f"{location.uri} has columns whose names are not those that the table has for their ids: it is not "
+                    "indexed, and every query reads it."
+                )
+            table = _table_of(file, parquet, columns, sources or Sources(), making or BuildPlan(), block, fields)
             if not log_times:  # a Delta log never uses a name twice
                 table = table.append_column(FOOTER, pa.array([footer_digest(stream)] * len(table), FOOTER.type))
     except FileNotFoundError:
@@ -130,6 +139,7 @@ def _table_of(
     sources: Sources,
     plan: BuildPlan,
     block: str | None,
+    table_fields: Sequence[Field],
 ) -> pa.Table:
     footer = parquet.metadata
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
@@ -148,7 +158,8 @@ def _table_of(
     for name, value in _certain_partition(file):
         fields.append(pa.field(f"part:{name}", pa.string()))
         arrays.append(pa.array([value] * count, pa.string()))
-    scan = FileScan(parquet, leaves_of(parquet), writer_of(footer.created_by, footer.metadata), rows, sources)
+    leaves = leaves_by_id(parquet, columns, table_fields) if table_fields else leaves_of(parquet)
+    scan = FileScan(parquet, leaves, writer_of(footer.created_by, footer.metadata), rows, sources)
     partition = {name for name, _ in file.partition}
     # Who plans knows how many files there are; other files are likely to have as many blocks as this one.
     plan = replace(plan.at(file.partition), partitions=count * plan.partitions)

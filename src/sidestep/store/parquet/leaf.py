@@ -7,7 +7,7 @@ narrower integer, another decimal scale, nanoseconds), nothing is known of the c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidestep.predicate.types import DataType, Kind, time_step
+from sidestep.store.snapshot import Field, field_id
 from sidestep.synopsis.values.forms import INT64_MAX, INT64_MIN, round_down, round_up
 from sidestep.synopsis.values.summary import PREFIX, Stored
 
@@ -77,6 +78,47 @@ def leaves_of(file: pq.ParquetFile) -> dict[str, Leaf | None]:
     if position != len(file.schema):
         return dict.fromkeys(leaves)  # the count went wrong somewhere: no position is certain
     return leaves
+
+
+def leaves_by_id(file: pq.ParquetFile, keys: Iterable[str], fields: Iterable[Field]) -> dict[str, Leaf | None]:
+    """The top-level columns of a file by the keys of a table's columns, which are found by the ids of these.
+
+    What a file calls a column means nothing. None stands for a column of which nothing is known: it is nested, its id
+    is there twice, or the file does not have it and that does not mean NULL. A column that is not in the result is NULL
+    in every row. A file with a column that has no id was written by someone who knew of none: nothing is known of it.
+    """
+    by_name = leaves_of(file)
+    by_id: dict[int, Leaf | None] = {}
+    for field in file.schema_arrow:
+        raw = (field.metadata or {}).get(b"PARQUET:field_id")
+        if raw is None:
+            return dict.fromkeys(keys)
+        by_id[int(raw)] = None if int(raw) in by_id else by_name[field.name]
+    of_table = {field.id: field for field in fields}
+    leaves: dict[str, Leaf | None] = {}
+    for key in keys:
+        number = field_id(key)
+        column = None if number is None else of_table.get(number)
+        if column is None or not column.in_files:
+            leaves[key] = None
+        elif column.id in by_id or not column.null_if_absent:
+            leaves[key] = by_id.get(column.id)
+    return leaves
+
+
+def names_agree(file: pq.ParquetFile, ids: Mapping[str, int]) -> bool:
+    """Whether a reader that looks for columns by their ids finds those that have these names, or none.
+
+    >>> import io
+    >>> sink = io.BytesIO()
+    >>> with_id = pa.field("a", pa.int64(), metadata={b"PARQUET:field_id": b"1"})
+    >>> pq.write_table(pa.table({"a": [1]}, pa.schema([with_id])), sink)
+    >>> [names_agree(pq.ParquetFile(sink), ids) for ids in ({"a": 1}, {"b": 2}, {"a": 2}, {"b": 1})]
+    [True, True, False, False]
+    """
+    found = [(field.name, int((field.metadata or {}).get(b"PARQUET:field_id", -1))) for field in file.schema_arrow]
+    names = {id: name for name, id in ids.items()}
+    return all(ids.get(name, id) == id and names.get(id, name) == name for name, id in found)
 
 
 def reading_of(leaf: Leaf, type: DataType) -> Reading | None:

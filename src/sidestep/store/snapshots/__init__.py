@@ -1,1 +1,1 @@
-"""Snapshots: which files a Parquet folder or a Delta table consists of."""
+"""Snapshots: which files a Parquet folder, a Delta or an Iceberg table consists of."""

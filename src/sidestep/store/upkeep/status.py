@@ -170,7 +170,7 @@ def status(
     grouped = None if is_inner(locate(table)) else read_groups(table)
     if grouped is not None:
         return _grouped_status(grouped, index_dir)
-    snapshot = read_snapshot(table)
+    snapshot = read_snapshot(table, to_index=True)
     index = open_index(snapshot.root, index_dir)
     index.verify()
     return index_status(snapshot, index)
@@ -249,7 +249,30 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
         synopses=_synopses(index, blocks, noted, chosen_now=estimates is not None),
         tried=noted.tried,
     )
-    return replace(found, problems=index.problems)  # some come up while it is looked through
+    found = replace(found, problems=index.problems)  # some come up while it is looked through
+    names = {stored: name for name, stored in snapshot.stored_names}
+    by_id = {field.id: field.name for field in snapshot.fields}
+    names |= {key: by_id[number] for number, key in index.columns_by_id.items() if number in by_id}
+    return _under_names(found, names)
+
+
+def _under_names(found: IndexStatus, names: Mapping[str, str]) -> IndexStatus:
+    """The same with columns by the names that the table has for them; one that it has no longer by its stored one."""
+    if not names:
+        return found
+    return replace(
+        found,
+        columns={names.get(name, name): type for name, type in found.columns.items()},
+        column_files={names.get(name, name): files for name, files in found.column_files.items()},
+        partition_columns=tuple(names.get(name, name) for name in found.partition_columns),
+        synopses={
+            names.get(name, name): replace(
+                each, held=tuple(replace(one, column=names.get(one.column, one.column)) for one in each.held)
+            )
+            for name, each in found.synopses.items()
+        },
+        tried=tuple(replace(each, column=names.get(each.column, each.column)) for each in found.tried),
+    )
 
 
 def _synopses(index: TableIndex, live: Mask, noted: Estimates, *, chosen_now: bool) -> dict[str, SynopsesStatus]:

@@ -57,9 +57,9 @@ def replaced_files(
     """The files that have an entry for their path, size and time which was made from another footer, or from none.
 
     ``missing`` are those that are read in any case; ``read`` is how many footers are read at a time. No file that a
-    Delta log names is ever replaced.
+    log names is ever replaced.
     """
-    if snapshot.format == "delta":
+    if snapshot.fixed:
         return ()
     positions, digests = index.positions(snapshot.files), index.footers.to_pylist()
     todo = {file.path for file in missing}
@@ -72,8 +72,8 @@ def replaced_files(
 
 
 def trusted_files(snapshot: Snapshot, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
-    """The files whose keys identify them, waiting for those only just written (a Delta log never reuses a name)."""
-    return files if snapshot.format == "delta" else settle(snapshot.root, files)
+    """The files whose keys identify them, waiting for those only just written (a log never reuses a name)."""
+    return files if snapshot.fixed else settle(snapshot.root, files)
 
 
 Summaries = Iterable[pa.Table | DamagedFile | None]
@@ -229,8 +229,10 @@ def summarize_here(
                 columns,
                 sources,
                 making=making,
-                log_times=snapshot.format == "delta",
+                log_times=snapshot.fixed,
                 block=block,
+                ids=dict(snapshot.field_ids),
+                fields=snapshot.fields,
             )
         except DamagedFile as error:
             return error

@@ -58,7 +58,8 @@ final class BlockFilter {
   }
 
   private static boolean isPruned(LogicalRelation leaf) {
-    return ((HadoopFsRelation) leaf.relation()).location() instanceof PrunedFiles;
+    return ((HadoopFsRelation) leaf.relation()).location() instanceof PrunedFiles
+        || ((HadoopFsRelation) leaf.relation()).location() instanceof DeltaReader.Pruned;
   }
 
   private static boolean isAboutBlocks(Expression e) {

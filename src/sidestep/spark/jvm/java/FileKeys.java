@@ -136,9 +136,9 @@ public final class FileKeys {
   /** Which entry each file of a listing has, worked out once per listing; null where listings do not keep files. */
   Match match(FileIndex given) {
     FileIndex base = given instanceof GroupedFiles ? ((GroupedFiles) given).files : given;
-    if (!(base instanceof PartitioningAwareFileIndex) && !(base instanceof SnapshotFiles)) return null;
+    if (!(base instanceof PartitioningAwareFileIndex) && !PrunedFiles.isFixed(base)) return null;
     // A refresh gives the same object another listing.
-    Object listing = base instanceof SnapshotFiles ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();
+    Object listing = PrunedFiles.isFixed(base) ? (Object) base : ((PartitioningAwareFileIndex) base).leafFiles();
     synchronized (matches) {
       Match newest = null;
       for (int i = matches.size() - 1; i >= 0; i--) {
@@ -147,9 +147,9 @@ public final class FileKeys {
         if (match.base.get() == null || match.base.get() == base) matches.remove(i);
         if (newest == null) newest = match;
       }
-      List listed = base instanceof SnapshotFiles
-          ? ((SnapshotFiles) base).allFiles()
-          : Scala.list(((PartitioningAwareFileIndex) base).allFiles());
+      List listed = base instanceof FixedFiles ? ((FixedFiles) base).allFiles()
+          : base instanceof PartitioningAwareFileIndex ? Scala.list(((PartitioningAwareFileIndex) base).allFiles())
+          : DeltaReader.files(base);
       FileStatus[] files = (FileStatus[]) listed.toArray(new FileStatus[listed.size()]);
       int[] entries = new int[files.length];
       boolean follow = newest != null && newest.positions.length == files.length;
@@ -194,6 +194,8 @@ public final class FileKeys {
         count = matches[k].files.length;
       }
       if (count < 0) return false;
+      // That all files are those of a table does not make all rows its rows: Delta deletes rows of files that it keeps.
+      for (int k = 0; k < indexes.length; k++) if (indexes[k].all && DeltaReader.isPrepared(base)) return false;
       for (int k = 0; k < indexes.length; k++) if (indexes[k].all && count != indexes[k].paths.length) return false;
       Candidates all = new Candidates(byFooter, System.nanoTime());
       for (int i = 0; i < count; i++) {
@@ -203,7 +205,7 @@ public final class FileKeys {
         if (!look && indexes[owner].rewritten[matches[owner].positions[i]]) return false;
         if (look) all.add(i, matches[owner].files[i], indexes[owner], matches[owner].positions[i]);
       }
-      return !look || base instanceof SnapshotFiles || all.unchanged().cardinality() == count;
+      return !look || PrunedFiles.isFixed(base) || all.unchanged().cardinality() == count;
     } catch (Throwable problem) {
       LOG.warn("sidestep could not tell whether all files of a table are indexed", problem);
       return false;

@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.types.StructType;
 
 /** What Python asks of the JVM outside the rule: make a rule or a relation, look at plans, scans and their metrics. */
@@ -55,6 +56,11 @@ public final class Inspector {
     return new PlanWriter(plan).text();
   }
 
+  /** The Iceberg table that an analyzed plan reads; see IcebergTable. */
+  public String icebergTable(LogicalPlan plan) throws Exception {
+    return IcebergTable.describe(plan);
+  }
+
   /** SQL as a plan, unless it is a command: explaining must not run anything. */
   public LogicalPlan parsed(org.apache.spark.sql.classic.SparkSession session, String sql) throws Exception {
     return session.sessionState().sqlParser().parsePlan(sql);
@@ -73,6 +79,10 @@ public final class Inspector {
     }
     List found = scans(plan);
     for (int i = 0; i < found.size(); i++) {
+      if (found.get(i) instanceof BatchScanExec) {
+        if (IcebergRead.hasRun((BatchScanExec) found.get(i))) return true;
+        continue;
+      }
       Object value = ((org.apache.spark.util.AccumulatorV2) ((FileSourceScanExec) found.get(i)).metrics()
           .apply("numFiles")).value();
       if (((Long) value).longValue() > 0) return true;
@@ -119,10 +129,13 @@ public final class Inspector {
         relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), options, reader), false);
   }
 
-  /** The file scans of a physical plan, those of adaptive stages and subqueries included, each once. */
+  /** The scans of files in a physical plan, and of Iceberg tables, those of adaptive stages and subqueries included, each once. */
   public List scans(SparkPlan plan) {
     ArrayList found = new ArrayList();
     collect(plan, FileSourceScanExec.class, found, new java.util.IdentityHashMap());
+    ArrayList others = new ArrayList();
+    collect(plan, BatchScanExec.class, others, new java.util.IdentityHashMap());
+    for (int i = 0; i < others.size(); i++) if (IcebergRead.is(others.get(i))) found.add(others.get(i));
     return found;
   }
 
@@ -168,7 +181,8 @@ public final class Inspector {
     int files = 0;
     List found = scans(plan);
     for (int i = 0; i < found.size(); i++) {
-      files += ((FileSourceScanExec) found.get(i)).selectedPartitions().totalNumberOfFiles();
+      if (found.get(i) instanceof BatchScanExec) files += IcebergRead.read((BatchScanExec) found.get(i)).tasks().size();
+      else files += ((FileSourceScanExec) found.get(i)).selectedPartitions().totalNumberOfFiles();
     }
     return files;
   }
@@ -176,6 +190,43 @@ public final class Inspector {
   /** Output ids of a scan's relation, so that it can be told to which logical leaf it belongs. */
   public String outputIds(FileSourceScanExec scan) {
     return PlanWriter.ids(scan.output());
+  }
+
+  // What is asked of scans of files is asked of those of Iceberg tables as well.
+
+  public String outputIds(BatchScanExec scan) {
+    return PlanWriter.ids(scan.output());
+  }
+
+  public String metrics(BatchScanExec scan) {
+    return IcebergRead.metrics(scan);
+  }
+
+  public String selectors(BatchScanExec scan) {
+    return "";
+  }
+
+  public String tableName(BatchScanExec scan) {
+    return scan.table().name();
+  }
+
+  public int group(BatchScanExec scan) {
+    return -1;
+  }
+
+  public String rootPath(BatchScanExec scan) {
+    return IcebergFiles.location(IcebergScan.original(scan.scan()));
+  }
+
+  public String filesRead(BatchScanExec scan) {
+    return IcebergRead.paths(scan);
+  }
+
+  public String coverage(PruneRule rule, BatchScanExec scan, String keysIds) {
+    String[] ids = keysIds.isEmpty() ? new String[0] : keysIds.split(",");
+    FileKeys[] keys = new FileKeys[ids.length];
+    for (int i = 0; i < ids.length; i++) keys[i] = rule.keysOf(ids[i]);
+    return IcebergRead.coverage(scan, keys);
   }
 
   /** Metrics of a scan that has run, one "name=value" a line. */
@@ -216,6 +267,11 @@ public final class Inspector {
     return scan.tableIdentifier().isDefined()
         ? ((org.apache.spark.sql.catalyst.TableIdentifier) scan.tableIdentifier().get()).unquotedString()
         : "";
+  }
+
+  /** Whether delta-spark reads the files of a scan. */
+  public boolean isDelta(FileSourceScanExec scan) {
+    return DeltaReader.reads(scan.relation());
   }
 
   /** The number of the column group that a scan reads; -1 if it reads whole rows. */
@@ -268,16 +324,19 @@ public final class Inspector {
     FileIndex base = PrunedFiles.unwrap(location);
     scala.collection.immutable.Seq none = Scala.seq(new Object[0]);
     scala.collection.immutable.Seq partitionFilters = Scala.seq(staticOnly(scan.partitionFilters()));
-    boolean byFooter = !(base instanceof SnapshotFiles) && Footers.wanted(scan.conf());
+    boolean byFooter = !PrunedFiles.isFixed(base) && Footers.wanted(scan.conf());
     long[] all = count(base.listFiles(none, none), keys, listed, byFooter);
-    long[] some = count(base.listFiles(partitionFilters, none), keys, selected, byFooter);
-    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, none);
+    // Delta passes over files by its own statistics when it is given the conditions.
+    scala.collection.immutable.Seq others = isDelta(scan) ? Scala.seq(staticOnly(scan.dataFilters())) : none;
+    long[] some = count(base.listFiles(partitionFilters, others), keys, selected, byFooter);
+    scala.collection.immutable.Seq left = location.listFiles(partitionFilters, others);
     long[] read = count(left, new FileKeys[0], new BitSet[0], false);
     BitSet[] inPart = inPart(scan, left, keys);
     StringBuilder text = new StringBuilder();
     text.append(all[0]).append(' ').append(all[1]).append('\n').append(some[0]).append(' ').append(some[1]);
     text.append('\n').append(all[2]).append(' ').append(all[3]).append('\n').append(read[0]).append(' ').append(read[1]);
-    text.append(location instanceof PrunedFiles && ((PrunedFiles) location).byBlock() ? " 1" : " 0");
+    PrunedFiles pruned = PrunedFiles.in(location);
+    text.append(pruned != null && pruned.byBlock() ? " 1" : " 0");
     for (int i = 0; i < ids.length; i++) {
       text.append('\n').append(Wire.text(listed[i])).append('\n').append(Wire.text(selected[i]));
       text.append('\n').append(Wire.text(inPart[i]));
@@ -290,7 +349,7 @@ public final class Inspector {
     BitSet[] entries = new BitSet[keys.length];
     for (int i = 0; i < entries.length; i++) entries[i] = new BitSet();
     if (!(scan instanceof RowGroupScan)) return entries;
-    PrunedFiles location = (PrunedFiles) scan.relation().location();
+    PrunedFiles location = PrunedFiles.in(scan.relation().location());
     ArrayList statuses = new ArrayList();
     for (java.util.Iterator d = Scala.list(directories).iterator(); d.hasNext();) {
       java.util.Iterator files = Scala.list(((PartitionDirectory) d.next()).files()).iterator();

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 
@@ -40,6 +41,8 @@ final class PlanWriter {
   private final boolean usedOnly;
   /** Whether some table is read at several places: then parts of the plan may be equal, and run only once. */
   private final boolean repeats;
+  /** Whether the plan is one by which rows are changed in place, by the table's own means. */
+  private final boolean changesRows;
   /** Of type List of FileIndex: the files of each scan, at all places where it is read, by its key. */
   final HashMap leaves = new HashMap();
   /** How many scans there are that could be pruned. */
@@ -75,6 +78,7 @@ final class PlanWriter {
     need(plan, true);
     calls = new PythonFunctions.Calls(plan);
     repeats = repeats(plan, new HashSet());
+    changesRows = changesRows(plan);
     predicates = new PredicateWriter(out, conf, late);
     out.open('{').key("format").number(FORMAT);
     out.key("depends").text(ValueSettings.text(conf));
@@ -129,8 +133,13 @@ final class PlanWriter {
     return node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
   }
 
+  /** Whether a node reads the files of a table that could be left out. */
+  static boolean isScan(Object node) {
+    return isFileRelation(node) || IcebergScan.is(node);
+  }
+
   /** What tells one occurrence of a table from another: copies in runtime filters share it, self-joins do not. */
-  static String outputIds(LogicalRelation leaf) {
+  static String outputIds(LogicalPlan leaf) {
     StringBuilder ids = new StringBuilder();
     for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
       Attribute column = (Attribute) it.next();
@@ -207,8 +216,19 @@ final class PlanWriter {
     }
   }
 
+  private static boolean changesRows(LogicalPlan plan) {
+    if (plan instanceof RowLevelWrite) return true;
+    for (Iterator it = Scala.list(plan.children()).iterator(); it.hasNext();) {
+      if (changesRows((LogicalPlan) it.next())) return true;
+    }
+    return false;
+  }
+
   private boolean repeats(LogicalPlan put, HashSet seen) {
     LogicalPlan plan = asked(put);
+    if (IcebergScan.is(plan)) {
+      return !seen.add(IcebergFiles.location(IcebergScan.original(((DataSourceV2ScanRelation) plan).scan())));
+    }
     if (isFileRelation(plan)) {
       return !seen.add(((HadoopFsRelation) ((LogicalRelation) plan).relation()).location().rootPaths());
     }
@@ -224,13 +244,17 @@ final class PlanWriter {
   /** input: whether it is what a join takes in. Like group-bys, these are what Spark may run once and use again. */
   private void node(LogicalPlan put, boolean input) {
     LogicalPlan plan = asked(put);
-    if (depth == MOST_DEEP && !isFileRelation(plan)) {
+    if (depth == MOST_DEEP && !isScan(plan)) {
       cut(plan);
       return;
     }
     plans.addAll(subqueries(plan));
     if (isFileRelation(plan)) {
       scan((LogicalRelation) plan, input);
+      return;
+    }
+    if (IcebergScan.is(plan)) {
+      scan((DataSourceV2ScanRelation) plan, input);
       return;
     }
     Expression condition = plan instanceof Filter ? BlockFilter.without((Filter) plan) : null;
@@ -505,8 +529,54 @@ final class PlanWriter {
     StructField[] fields = relation.partitionSchema().fields();
     for (int i = 0; i < fields.length; i++) if (!Replacement.isPart(fields[i].metadata())) out.text(fields[i].name());
     out.close(']');
+    if (joins != null && reason == null && DeltaReader.reads(relation)) {
+      out.key("by_log").bool(true);
+      stored(DeltaReader.storedNames(relation));
+    }
     if (joins != null && GroupedFiles.of(leaf) != null) groups(leaf, GroupedFiles.of(leaf));
     out.close('}');
+  }
+
+  /** A scan of an Iceberg table; with the ids by which its files have the columns, in their order. */
+  private void scan(DataSourceV2ScanRelation leaf, boolean input) {
+    String reason = IcebergScan.whyNot(leaf, changesRows);
+    if (reason == null) candidates++;
+    Object scan = IcebergScan.original(leaf.scan());
+    String key = outputIds(leaf);
+    List locations = (List) leaves.get(key);
+    if (locations == null) leaves.put(key, locations = new ArrayList());
+    locations.add(new IcebergFiles(scan));
+    nodes.add(leaf);
+    out.open('{').key("op").text("scan").key("ids").text(writtenKey(key)).key("table").text(leaf.name());
+    if (reason != null) out.key("reason").text(reason);
+    if (repeats && input) out.key("same").hash(leaf.semanticHash());
+    out.key("roots").open('[').text(IcebergFiles.location(scan)).close(']').key("columns").open('[');
+    java.util.Map ids = reason == null ? IcebergScan.fieldIds(leaf) : new HashMap();
+    ArrayList fields = new ArrayList();
+    for (Iterator it = Scala.list(leaf.output()).iterator(); it.hasNext();) {
+      Attribute column = (Attribute) it.next();
+      if (usedOnly && !needs(column)) continue;
+      fields.add(ids.containsKey(column.name()) ? ids.get(column.name()) : Integer.valueOf(-1));
+      out.open('[').id(column.exprId().id()).text(column.name()).text(column.dataType().catalogString()).close(']');
+    }
+    out.close(']').key("partitions").open('[').close(']');
+    if (joins != null) {
+      out.key("fields").open('[');
+      for (int i = 0; i < fields.size(); i++) out.number(((Integer) fields.get(i)).intValue());
+      out.close(']');
+    }
+    out.close('}');
+  }
+
+  /** Columns that are called otherwise in the files: [name, name in the files]. */
+  private void stored(java.util.Map names) {
+    if (names == null) return;
+    out.key("stored").open('[');
+    for (Iterator it = names.entrySet().iterator(); it.hasNext();) {
+      java.util.Map.Entry each = (java.util.Map.Entry) it.next();
+      out.open('[').text((String) each.getKey()).text((String) each.getValue()).close(']');
+    }
+    out.close(']');
   }
 
   /** The column groups that hold what the query needs of a table. */
@@ -532,6 +602,7 @@ final class PlanWriter {
   }
 
   private static String whyNot(LogicalRelation leaf, HadoopFsRelation relation) {
+    if (DeltaReader.reads(relation)) return DeltaReader.whyNot(leaf, relation);
     if (!(relation.fileFormat() instanceof ParquetFileFormat)) return "it is not Parquet but " + relation;
     // A format derived from Parquet's may read more than the files it lists: deletes, or rows merged from elsewhere.
     if (relation.fileFormat().getClass() != ParquetFileFormat.class && !(relation.fileFormat() instanceof SkippingParquet)
@@ -542,9 +613,6 @@ final class PlanWriter {
     FileIndex files = PrunedFiles.unwrap(relation.location());
     if (GroupedFiles.of(leaf) == null && files instanceof SnapshotFiles && ((SnapshotFiles) files).group >= 0) {
       return "it is a column group, of which rows were put together before";
-    }
-    if (relation.location().getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
-      return "it is read by Delta's own reader; read it with sidestep.read(spark, path)";
     }
     // The setting alone means nothing: a session in which Delta once wrote has it, and reads by name as before.
     if (relation.sparkSession().sessionState().conf().parquetFieldIdReadEnabled()
@@ -559,6 +627,10 @@ final class PlanWriter {
     String reason = null;
     if (plan instanceof LogicalRelation) {
       reason = "it is read through " + ((LogicalRelation) plan).relation().getClass().getSimpleName();
+    } else if (plan instanceof DataSourceV2ScanRelation
+        && ((DataSourceV2ScanRelation) plan).scan().getClass().getName().startsWith("org.apache.iceberg.")) {
+      reason = "Iceberg reads it by a " + ((DataSourceV2ScanRelation) plan).scan().getClass().getSimpleName()
+          + ", of which sidestep leaves out nothing";
     } else if (kind.startsWith("DataSourceV2")) {
       reason = "it is a DataSource V2 scan";
     } else if (kind.equals("InMemoryRelation")) {

@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /** The rule that Spark's optimizer runs last: asks Python about the plan, and swaps the file indexes it may prune. */
 public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
@@ -255,6 +256,11 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
       String ids = PlanWriter.outputIds(leaf);
       if (!leaves.containsKey(ids)) leaves.put(ids, new ArrayList());
       ((List) leaves.get(ids)).add(((HadoopFsRelation) leaf.relation()).location());
+    }
+    if (IcebergScan.is(plan)) {
+      String ids = PlanWriter.outputIds(plan);
+      if (!leaves.containsKey(ids)) leaves.put(ids, new ArrayList());
+      ((List) leaves.get(ids)).add(new IcebergFiles(IcebergScan.original(((DataSourceV2ScanRelation) plan).scan())));
     }
     List children = Scala.list(plan.children());
     for (int i = 0; i < children.size(); i++) collectLeaves((LogicalPlan) children.get(i), leaves);

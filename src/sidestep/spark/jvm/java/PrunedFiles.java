@@ -64,7 +64,8 @@ public final class PrunedFiles implements FileIndex {
 
   /** The index that Spark or a snapshot made, whether or not sidestep has decorated it. */
   static FileIndex unwrap(FileIndex index) {
-    FileIndex base = index instanceof PrunedFiles ? ((PrunedFiles) index).base : index;
+    PrunedFiles pruned = in(index);
+    FileIndex base = pruned == null ? index : pruned.base;
     return base instanceof GroupedFiles ? ((GroupedFiles) base).files : base;
   }
 
@@ -73,9 +74,19 @@ public final class PrunedFiles implements FileIndex {
     return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true, null);
   }
 
+  /** What leaves out files of a relation; null if all are read. */
+  static PrunedFiles in(FileIndex location) {
+    if (location instanceof DeltaReader.Pruned) return ((DeltaReader.Pruned) location).pruned();
+    return location instanceof PrunedFiles ? (PrunedFiles) location : null;
+  }
+
   /** Delta never writes a file twice under one name: what its log lists needs no second look. */
+  static boolean isFixed(FileIndex base) {
+    return base instanceof FixedFiles || DeltaReader.isPrepared(base);
+  }
+
   private boolean immutable() {
-    return base instanceof SnapshotFiles;
+    return isFixed(base);
   }
 
   public scala.collection.immutable.Seq listFiles(
@@ -110,7 +121,7 @@ public final class PrunedFiles implements FileIndex {
   /** Each file in a directory of its own, whose last value is the position of the file's entry, or -1. */
   private scala.collection.immutable.Seq numbered(scala.collection.immutable.Seq listed) {
     FileKeys keys = ((Skip) skips.get(0)).keys;
-    FileKeys.Match match = keys.match(base);
+    FileKeys.Match match = DeltaReader.isPrepared(base) ? null : keys.match(base);
     StructField[] fields = base.partitionSchema().fields();
     ArrayList single = new ArrayList();
     List directories = Scala.list(listed);
@@ -123,7 +134,8 @@ public final class PrunedFiles implements FileIndex {
         expected = ordinal + 1;
         Object[] values = new Object[fields.length + 1];
         for (int f = 0; f < fields.length; f++) values[f] = directory.values().get(f, fields[f].dataType());
-        values[fields.length] = Integer.valueOf(ordinal < 0 ? -1 : match.positions[ordinal]);
+        int position = ordinal < 0 ? keys.position(file.fileStatus()) : match.positions[ordinal];
+        values[fields.length] = Integer.valueOf(position);
         single.add(PartitionDirectory$.MODULE$.apply(
             new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(values), Scala.seq(new Object[] {file})));
       }
@@ -156,7 +168,8 @@ public final class PrunedFiles implements FileIndex {
     for (int s = 0; s < skips.size(); s++) {
       Skip skip = (Skip) skips.get(s);
       BitSet skipped = all || skip.own == null ? skip.files : skip.own;
-      FileKeys.Match match = skip.keys.match(base);
+      // Delta makes the files of a listing anew each time: none of them is known again but by its path.
+      FileKeys.Match match = DeltaReader.isPrepared(base) ? null : skip.keys.match(base);
       int expected = 0;
       int number = 0;
       for (int d = 0; d < directories.size(); d++) {
@@ -201,7 +214,8 @@ public final class PrunedFiles implements FileIndex {
 
   /** The blocks to be read, as things stand; null if they cannot be told by their ids, or all are to be read. */
   KeptBlocks keptBlocks() {
-    if (!immutable() || skips.size() != 1) return null;
+    // Conditions on ids are for SkippingParquet, and Delta has a reader of its own: there, row groups are told by place.
+    if (!(base instanceof SnapshotFiles) || skips.size() != 1) return null;
     Skip skip = (Skip) skips.get(0);
     boolean all = skip.own == null || inducedHold();
     KeptBlocks blocks = all ? skip.blocks : skip.ownBlocks;
@@ -214,7 +228,7 @@ public final class PrunedFiles implements FileIndex {
 
   /** Whether each file of a listing that never changes has an entry, and block ids if the entry is to be read. */
   boolean allHaveIds(KeptBlocks blocks, BitSet read) {
-    if (!immutable() || skips.size() != 1) return false;
+    if (!(base instanceof SnapshotFiles) || skips.size() != 1) return false;
     Skip skip = (Skip) skips.get(0);
     int[] positions = skip.keys.match(base).positions;
     // What is skipped already is not read, whatever else is chosen.

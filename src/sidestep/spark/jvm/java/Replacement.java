@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.*;
 
 /**
@@ -82,6 +83,7 @@ final class Replacement extends PlanRewriter {
     // What is put together of column groups was decided about in an earlier round.
     if (Reconstruction.original(plan) != plan) return plan;
     if (PlanWriter.isFileRelation(plan)) return relation((LogicalRelation) plan);
+    if (IcebergScan.is(plan)) return iceberg((DataSourceV2ScanRelation) plan);
     LogicalPlan result = below(plan);
     return plan instanceof Join ? withSelectors((Join) plan, (Join) result) : result;
   }
@@ -93,7 +95,7 @@ final class Replacement extends PlanRewriter {
     Wire.Answer answer = (Wire.Answer) answers.byScan.get(key);
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     // Decided in an earlier round of this batch: the proof holds as long as the plan's filters do.
-    if (answer == null || relation.location() instanceof PrunedFiles) return leaf;
+    if (answer == null || PrunedFiles.in(relation.location()) != null) return leaf;
     List skips = rule.skips(answer);
     List chosen = (List) choosing.get(key);
     if (chosen == null) choosing.put(key, chosen = atAllCopies(key, selectors(answer, skips, relation)));
@@ -105,8 +107,10 @@ final class Replacement extends PlanRewriter {
       skips.add(new PrunedFiles.Skip(known, new java.util.BitSet(), null, null, null, null, null));
     }
     changed = true;
+    // Delta reads files in its own way, to which no condition can be added.
+    boolean delta = DeltaReader.reads(relation);
     org.apache.spark.sql.sources.Filter bound =
-        answer.boundColumn == null ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
+        answer.boundColumn == null || delta ? null : SkippingParquet.bound(leaf, answer.boundColumn, answer.boundRanges);
     String boundText = bound == null ? null : answer.boundColumn + " in " + answer.boundRanges;
     String part = chosen.isEmpty() ? null : freeName(leaf, relation);
     PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles,
@@ -116,15 +120,16 @@ final class Replacement extends PlanRewriter {
     // Where blocks are told by their ids, nothing is left for a bound to do.
     if (reading != null && files.byBlock()) bound = null;
     FileFormat format = relation.fileFormat();
-    if (reading != null || bound != null || part != null) {
+    if (!delta && (reading != null || bound != null || part != null)) {
       format = SkippingParquet.of(files, reading == null ? null : BlockFilter.columnName(leaf), answer.boundColumn, bound,
           part != null);
     }
     Attribute number = part == null ? null : numbering(part);
-    LogicalPlan result = withLocation(leaf, files, format, number);
+    FileIndex location = delta ? DeltaReader.without(files) : files;
+    LogicalPlan result = withLocation(leaf, location, format, number);
     if (reading != null) result = new Filter(reading, result);
     if (part == null) return result;
-    numbered.put(files, new Numbered(key, number));
+    numbered.put(location, new Numbered(key, number));
     for (int i = 0; i < chosen.size(); i++) {
       Wire.Selector selector = ((Choosing) chosen.get(i)).selector;
       if (selector.join < 0) result = new Filter(byConstants(selector, number, files), result);
@@ -132,10 +137,51 @@ final class Replacement extends PlanRewriter {
     return new Project(leaf.output(), result);
   }
 
+  /**
+   * A scan of an Iceberg table over fewer files. Iceberg plans its files when Spark plans the query, which may be long
+   * before that runs: what other tables induced counts only where their files cannot change meanwhile.
+   */
+  private LogicalPlan iceberg(DataSourceV2ScanRelation leaf) {
+    Wire.Answer answer = (Wire.Answer) answers.byScan.get(PlanWriter.outputIds(leaf));
+    if (answer == null || IcebergScan.isPruned(leaf.scan())) return leaf;
+    List skips = rule.skips(answer);
+    if (skips.isEmpty()) return leaf;
+    IcebergFiles files = planned(leaf);
+    java.util.BitSet drop = new java.util.BitSet();
+    for (int s = 0; s < skips.size(); s++) {
+      PrunedFiles.Skip skip = (PrunedFiles.Skip) skips.get(s);
+      java.util.BitSet skipped = skip.own == null || witnesses.areFixed() ? skip.files : skip.own;
+      int[] positions = skip.keys.match(files).positions;
+      for (int i = 0; i < positions.length; i++) if (positions[i] >= 0 && skipped.get(positions[i])) drop.set(i);
+    }
+    if (drop.isEmpty()) return leaf;
+    try {
+      LogicalPlan fewer = (LogicalPlan) copyWith(leaf, "scan", IcebergScan.without(files, drop));
+      fewer.copyTagsFrom(leaf);
+      changed = true;
+      return fewer;
+    } catch (Exception problem) {
+      LOG.warn("sidestep could not leave out files of the Iceberg table " + leaf.name() + "; the query reads all", problem);
+      return leaf;
+    }
+  }
+
+  /** The files of a scan, which were looked at when its plan was written. */
+  private IcebergFiles planned(DataSourceV2ScanRelation leaf) {
+    List locations = (List) writer.leaves.get(PlanWriter.outputIds(leaf));
+    for (int i = 0; locations != null && i < locations.size(); i++) {
+      Object known = locations.get(i);
+      if (known instanceof IcebergFiles && ((IcebergFiles) known).scan == leaf.scan()) return (IcebergFiles) known;
+    }
+    return new IcebergFiles(leaf.scan());
+  }
+
   /** Those of a scan's selectors that can be used, if the files can be numbered at all. */
   private List selectors(Wire.Answer answer, List skips, HadoopFsRelation relation) {
     ArrayList usable = new ArrayList();
     if (skips.size() > 1) return usable;
+    // A column that numbers files would be one that Delta does not know.
+    if (DeltaReader.reads(relation) && DeltaReader.isMapped(relation)) return usable;
     for (int i = 0; i < answer.selectors.size(); i++) {
       Wire.Selector selector = (Wire.Selector) answer.selectors.get(i);
       FileKeys known = rule.keysOf(selector.keys);
@@ -210,8 +256,13 @@ final class Replacement extends PlanRewriter {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     StructType partitions = relation.partitionSchema();
     if (part != null) partitions = partitions.add(part.name(), part.dataType(), true, part.metadata());
+    scala.collection.immutable.Map options = relation.options();
+    // Delta's own index takes one of ours for its equal; the relations must not be.
+    if (location instanceof DeltaReader.Pruned) {
+      options = (scala.collection.immutable.Map) options.updated("sidestep.skips", "true");
+    }
     HadoopFsRelation pruned = relation.copy(location, partitions, relation.dataSchema(), relation.bucketSpec(), format,
-        relation.options(), relation.sparkSession());
+        options, relation.sparkSession());
     scala.Option table = leaf.catalogTable();
     // A catalog table's own statistics would win over the relation's size, as Spark's partition pruning knows too.
     if (table.isDefined() && ((CatalogTable) table.get()).stats().isDefined()) {
@@ -294,9 +345,9 @@ final class Replacement extends PlanRewriter {
 
       public Object applyOrElse(Object node, scala.Function1 otherwise) {
         if (!isDefinedAt(node)) return otherwise.apply(node);
-        PrunedFiles files = (PrunedFiles) ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
-        Attribute number = ((Numbered) numbered.get(files)).number;
-        return new Filter(selector(selector, number, files, sources), (LogicalPlan) node);
+        FileIndex location = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        Attribute number = ((Numbered) numbered.get(location)).number;
+        return new Filter(selector(selector, number, PrunedFiles.in(location), sources), (LogicalPlan) node);
       }
     });
   }

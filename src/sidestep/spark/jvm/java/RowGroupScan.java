@@ -35,14 +35,22 @@ public final class RowGroupScan extends SparkScan {
         dataFilters, tableIdentifier, disableBucketedScan, false);
   }
 
-  /** A scan that reads pieces where that leaves out something; any other as it is. */
-  static FileSourceScanExec of(FileSourceScanExec scan) {
+  /**
+   * A scan that reads pieces where that leaves out something; any other as it is. unseen: whether places in files, if the
+   * scan tells them, are dropped before anyone sees them.
+   */
+  static FileSourceScanExec of(FileSourceScanExec scan, boolean unseen) {
     FileIndex location = scan.relation().location();
-    if (!(location instanceof PrunedFiles) || !((PrunedFiles) location).readsPieces()) return scan;
+    PrunedFiles files = PrunedFiles.in(location);
+    if (files == null || !files.readsPieces()) return scan;
+    // Delta counts the rows of a file itself if it is told to, and then has to see them all.
+    HadoopFsRelation relation = scan.relation();
+    org.apache.hadoop.fs.Path root = (org.apache.hadoop.fs.Path) Scala.list(location.rootPaths()).get(0);
+    if (!relation.fileFormat().isSplitable(relation.sparkSession(), relation.options(), root)) return scan;
     // Buckets are files that are read whole, by tasks of their own.
     if (scan.relation().bucketSpec().isDefined()) return scan;
     List columns = Scala.list(scan.fileConstantMetadataColumns());
-    for (int i = 0; i < columns.size(); i++) {
+    for (int i = 0; !unseen && i < columns.size(); i++) {
       String name = ((org.apache.spark.sql.catalyst.expressions.Attribute) columns.get(i)).name();
       if (name.equals("file_block_start") || name.equals("file_block_length")) return scan; // they would tell
     }
@@ -62,7 +70,7 @@ public final class RowGroupScan extends SparkScan {
       scala.Function1 reader = read.org$apache$spark$sql$execution$datasources$FileScanRDD$$readFunction;
       List chosen = reader instanceof SkippingParquet.LateReader
           ? ((SkippingParquet.LateReader) reader).groups : new ArrayList();
-      RowGroupPieces cutter = new RowGroupPieces((PrunedFiles) relation().location(), chosen);
+      RowGroupPieces cutter = new RowGroupPieces(PrunedFiles.in(relation().location()), chosen);
       scala.collection.immutable.Seq partitions = cutter.isEmpty() ? null : cutter.cut(read, relation().sparkSession());
       if (partitions == null) return whole;
       return new FileScanRDD(relation().sparkSession(), reader, partitions, read.readSchema(), read.metadataColumns(),

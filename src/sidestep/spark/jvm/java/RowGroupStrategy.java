@@ -21,11 +21,13 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
       while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) Scala.list(below.children()).get(0);
       if (PlanWriter.isFileRelation(below)) {
         HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) below).relation();
-        FileIndex location = relation.location();
-        if (GroupScan.reads(relation) || location instanceof PrunedFiles && ((PrunedFiles) location).readsPieces()) {
-          List plans = Scala.list(FileSourceStrategy$.MODULE$.apply(plan));
+        PrunedFiles files = PrunedFiles.in(relation.location());
+        if (GroupScan.reads(relation) || files != null && files.readsPieces()) {
+          List plans = Scala.list(DeltaReader.reads(relation) ? DeltaReader.plan(relation.sparkSession(), plan)
+              : FileSourceStrategy$.MODULE$.apply(plan));
           Object[] ours = new Object[plans.size()];
-          for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(SCANS);
+          boolean unseen = DeltaReader.reads(relation) && !DeltaReader.givesMetadata((LogicalRelation) below);
+          for (int i = 0; i < ours.length; i++) ours[i] = ((SparkPlan) plans.get(i)).transformUp(new Scans(unseen));
           return Scala.seq(ours);
         }
       }
@@ -35,7 +37,14 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
     return Scala.seq(new Object[0]); // Spark's own strategies are asked next
   }
 
-  private static final scala.PartialFunction SCANS = new scala.runtime.AbstractPartialFunction() {
+  private static final class Scans extends scala.runtime.AbstractPartialFunction {
+    /** Whether no one sees what a scan says of the places of files. */
+    private final boolean unseen;
+
+    Scans(boolean unseen) {
+      this.unseen = unseen;
+    }
+
     public boolean isDefinedAt(Object node) {
       return node instanceof FileSourceScanExec;
     }
@@ -43,7 +52,7 @@ public final class RowGroupStrategy extends org.apache.spark.sql.execution.Spark
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      return GroupScan.reads(scan.relation()) ? GroupScan.of(scan) : RowGroupScan.of(scan);
+      return GroupScan.reads(scan.relation()) ? GroupScan.of(scan) : RowGroupScan.of(scan, unseen);
     }
-  };
+  }
 }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /** A fixed list of files with their partition values: what a Delta log says a version of a table consists of. */
-public final class SnapshotFiles implements FileIndex {
+public final class SnapshotFiles implements FixedFiles {
   private final String identity;
   /** The folder of the table that the files are of. */
   private final Path root;
@@ -156,7 +156,7 @@ public final class SnapshotFiles implements FileIndex {
   }
 
   /** The files of all folders, in the order in which listFiles gives them when nothing is filtered. */
-  List allFiles() {
+  public List allFiles() {
     ArrayList files = new ArrayList();
     for (int d = 0; d < directories.size(); d++) {
       for (java.util.Iterator it = Scala.list(((PartitionDirectory) directories.get(d)).files()).iterator(); it.hasNext();) {

@@ -29,8 +29,8 @@ final class Witnesses {
 
   /** keys: null if one of the indexes is known no longer. */
   void add(FileIndex base, FileKeys[] keys) {
-    // What a Delta log lists never changes, and what an older snapshot induced is right for a query that reads it.
-    if (base instanceof SnapshotFiles) return;
+    // What a table's log lists never changes, and what an older snapshot induced is right for a query that reads it.
+    if (PrunedFiles.isFixed(base)) return;
     FileKeys.Match match = keys == null || keys.length == 0 ? null : keys[0].match(base);
     if (match == null) {
       missing = true;
@@ -42,6 +42,11 @@ final class Witnesses {
     bases.add(base);
     indexes.add(keys);
     files += match.files.length;
+  }
+
+  /** Whether there is nothing that could change: what the skips rest on is read as it was, whenever the query runs. */
+  boolean areFixed() {
+    return !missing && bases.isEmpty();
   }
 
   /** Whether each file that the skips rest on is still the one that was indexed. Once it is not, it never is again. */
