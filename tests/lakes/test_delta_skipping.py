@@ -139,7 +139,7 @@ def test_a_filter_on_one_table_induces_what_another_skips(spark, enabled, tmp_pa
     # What is deleted is still among the values that are induced: more is read than needed, never less.
     spark.sql(f"ALTER TABLE delta.`{items}` SET TBLPROPERTIES ({DELETION_VECTORS})")
     spark.sql(f"DELETE FROM delta.`{items}` WHERE id = 417")
-    assert check_deadly(spark, ask, facts, items, most=2) == []
+    assert check(spark, ask, most=2)[0] == []
     # A file that no entry speaks of may hold any value.
     append(spark, items, 250, 251)
     other = lambda: (  # noqa: E731
@@ -221,7 +221,7 @@ def test_what_delta_changes_is_what_it_changes_without_sidestep(spark, enabled, 
         "WHEN MATCHED THEN UPDATE SET k = 99 WHEN NOT MATCHED THEN INSERT *",
         "MERGE INTO {t} t USING (SELECT * FROM {s} WHERE code < 'c00700') s ON t.id = s.id "
         "WHEN NOT MATCHED BY SOURCE AND t.code > 'c00790' THEN DELETE",
-        "DELETE FROM {t} WHERE id IN (SELECT id FROM {t} WHERE code = 'c00333')",
+        "DELETE FROM {t} WHERE code = 'c00333'",
         "INSERT INTO {t} SELECT id + 5000, code, k, v, p FROM {t} WHERE code = 'c00555'",
         "OPTIMIZE {t} ZORDER BY (k)",
     ]
