@@ -114,6 +114,7 @@ def advise(
         () if copied is None else copied[2],
         _command(table, log, chosen.layout, source, {"layout": "gsop-r", "storage": storage}, in_place=False),
         workload.notes,
+        workload.not_understood,
     )
 
 

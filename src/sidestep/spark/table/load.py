@@ -58,7 +58,7 @@ from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
-from sidestep.workload.query import Workload
+from sidestep.workload.query import FailureGroup, Workload
 from sidestep.workload.table import ColumnUsage, column_usage, table_workload
 
 OPERATION = "OPTIMIZE"
@@ -180,7 +180,10 @@ def load(
     request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family, groups, storage)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
+    failures: tuple[FailureGroup, ...] = ()
+
     def work() -> LoadReport:
+        nonlocal failures
         origin = read_source(quiet, path, name or name_of(source, root))
         if in_groups:
             check_group_names(origin)
@@ -192,6 +195,7 @@ def load(
             if log is not None:
                 workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
                 usage = column_usage(workload, origin.name)
+                failures = workload.not_understood
         notes: list[str] = [] if workload is None else list(workload.notes)
         request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
         if layout in ("gsop", "gsop-r") and workload is not None and usage is not None:
@@ -232,7 +236,7 @@ def load(
         state = table_state(quiet, snapshot, index, origin.schema, spec, checked, making)
         return _lay_out(origin, state, choice, chosen, watch, notes)
 
-    return with_retries(work)
+    return replace(with_retries(work), not_understood=failures)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ from pyspark.sql import functions as f
 from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.render import counted
+from sidestep.render.document import Cell, Facts, Paragraph, Part
+from sidestep.render.report import Report
 from sidestep.spark.advise.drift import UNORGANIZED, measure_drift
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.expressions import settle
@@ -36,7 +39,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.organize.organize import Organized, unit_expression
-from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
+from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds, stages_table
 from sidestep.spark.relation import every_row, name_of, without_block_ids
 from sidestep.spark.table.chosen import spec_of, with_value_sets
 from sidestep.spark.table.column_groups import open_groups
@@ -59,7 +62,7 @@ BATCH_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeReport:
+class OptimizeReport(Report):
     """What was organized, and what waits."""
 
     root: str
@@ -82,6 +85,31 @@ class OptimizeReport:
     @property
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
+
+    def _document(self) -> Iterator[Part]:
+        files = self.files_removed + self.files_untouched
+        version = "" if self.version is None else f", version {self.version}"
+        yield Facts(
+            [
+                ("table", f"{self.root}{version}"),
+                ("organized", f"{counted(self.rows, 'row')} as {counted(self.units, 'unit')}"),
+                (
+                    "files replaced",
+                    Cell(f"{self.files_removed:,} of {files:,}", share=self.files_removed / max(1, files)),
+                ),
+                ("files written", f"{self.files_written:,}, with {counted(self.blocks, 'block')}"),
+                ("commits", f"{self.batches:,}"),
+            ]
+        )
+        if self.waiting_files:
+            yield Paragraph(
+                f"{counted(self.waiting_rows, 'row')} in {counted(self.waiting_files, 'file')} wait until enough of "
+                "their units have come; all=True organizes them now.",
+                "warn",
+            )
+        if self.drift is not None:
+            yield from self.drift._document()
+        yield stages_table(self.stages)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

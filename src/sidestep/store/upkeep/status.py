@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
+from sidestep.render import counted, size_text
+from sidestep.render.document import Cell, Details, Facts, Grid, Paragraph, Part, Style, numbers
+from sidestep.render.report import Report
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
@@ -89,7 +92,7 @@ class GroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Report):
     """What the index knows, against what the table has now."""
 
     root: str
@@ -158,6 +161,100 @@ class IndexStatus:
                 "have them chosen and made anew with sidestep index --rebuild."
             )
         return " ".join(said)
+
+    def _document(self) -> Iterator[Part]:
+        yield from self.summary()
+        yield from self.details()
+
+    def summary(self) -> Iterator[Part]:
+        """The table, its coverage, the index's size, what is wrong, what synopses there are, and what to do."""
+        yield Facts([*self._facts()])
+        if self.synopses:
+            yield self._synopses_table()
+            for name, one in self.synopses.items():
+                yield from (Paragraph(f"{name} in {line}") for line in one.apart)
+        yield from (Paragraph(note) for note in self.notes)
+
+    def details(self) -> Iterator[Part]:
+        """What was tried and not built, and each column."""
+        tried: list[list[Cell | str]] = [
+            [
+                each.column,
+                each.synopsis,
+                size_text(each.bytes),
+                Cell(f"{each.zone_map:.1%}", share=each.zone_map),
+                Cell(f"{each.reads:.1%}", share=each.reads),
+                each.why_not,
+            ]
+            for each in self.tried
+            if each.why_not
+        ]
+        if tried:
+            heads = ("tried", "synopsis", *numbers("bytes", "zone map reads", "it would read"), "why not")
+            yield Details(f"{len(tried):,} synopses that were tried and not built", (Grid(heads, tried),))
+        if self.columns:
+            rows: list[list[Cell | str]] = [
+                [
+                    name,
+                    str(kind),
+                    Cell(
+                        f"{self.column_files[name]:,} of {self.files:,}",
+                        share=self.column_files[name] / max(1, self.files),
+                    ),
+                ]
+                for name, kind in self.columns.items()
+            ]
+            grid = Grid(("column", "type", *numbers("files")), rows)
+            yield Details(f"{counted(len(rows), 'column')} with what is indexed of each", (grid,))
+
+    def _facts(self) -> Iterator[tuple[str, Cell | str]]:
+        version = "" if self.version is None else f", version {self.version}"
+        yield "table", f"{self.root} ({self.format}{version})"
+        files, sizes = f"{self.indexed_files:,} of {self.files:,} files", size_text(self.bytes)
+        if self.indexed_files:
+            sizes = f"{size_text(self.indexed_bytes)} of {sizes}"
+            said = f"{files}, {sizes}: {self.indexed_rows:,} rows in {self.blocks:,} row groups"
+            style: Style = "good" if self.complete else "warn"
+            yield "indexed", Cell(said, style, self.indexed_bytes / max(1, self.bytes))
+            share = f"{self.index_bytes / max(self.indexed_bytes, 1):.2%} of the data"
+            many = f"{counted(self.index_files, 'file')}, {size_text(self.index_bytes)}, {share}"
+            yield "index", f"{self.folder} ({many})"
+        else:
+            yield "indexed", Cell(f"{files}, {sizes}: index it with sidestep index", "warn", 0.0)
+        if self.blocks_with_ids:
+            waiting = self.unorganized_files
+            also = f"; {waiting:,} of them wait for sidestep optimize" if waiting else ""
+            told = f"{self.organized_files:,} of {self.files:,} files, {self.blocks_with_ids:,} blocks{also}"
+            sets = ", ".join(f"{id[:12]} ({share:.0%} of blocks)" for id, share in self.feature_sets.items())
+            yield "laid out", Cell(told, "warn" if waiting else "good", self.organized_files / max(1, self.files))
+            yield "features", sets or "none"
+        for group in self.groups:
+            said = f"{group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
+            yield f"group {group.number}", f"{', '.join(group.columns)}: {said}"
+        if self.partition_columns:
+            yield "partitioned", f"by {', '.join(self.partition_columns)}"
+        if self.stale_files:
+            entries = "1 entry" if self.stale_files == 1 else f"{self.stale_files:,} entries"
+            yield "stale", f"{entries} of files that changed or are gone: harmless"
+        yield from (("problem", Cell(problem, "bad")) for problem in self.problems)
+        if self.drift is not None:
+            yield "queries", Cell(str(self.drift), "warn" if self.drift.worthwhile else "good")
+        if self.advice:
+            yield "advice", Cell(self.advice, "warn")
+
+    def _synopses_table(self) -> Grid:
+        """What columns have beside zone maps: what it takes, and which share of blocks a value is looked for in."""
+        rows: list[list[Cell | str]] = []
+        for name, one in self.synopses.items():
+            for number, each in enumerate(one.held):
+                rates: list[Cell | str] = [""] * 4
+                if number == 0 and one.kept is not None:
+                    shares = (one.kept, one.zone_map_kept or 0.0, one.saved)
+                    rates = [Cell(f"{share:.1%}", share=share) for share in shares]
+                    rates.append(f"≤ {one.false_positives or 0.0:.1%}")
+                rows.append([name if number == 0 else "", each.text, f"{each.blocks:,}", size_text(each.bytes), *rates])
+        heads = numbers("blocks", "bytes", "keeps", "zone map alone", "spares", "false positives")
+        return Grid(("column", "synopsis", *heads), rows)
 
 
 def status(
