@@ -20,6 +20,8 @@ from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
+from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
+from sidestep.store.sidecars.layout import load_layout
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.groups import is_inner
 from sidestep.store.snapshots.read import read_snapshot
@@ -135,6 +137,8 @@ class IndexStatus(Report):
     """How far the queries of a log have moved from those that the table was laid out for, if one was given."""
     groups: tuple[GroupStatus, ...] = ()
     """The column groups of the table, if it is in such: then files, bytes and blocks are those of all of them."""
+    log_name: str | None = None
+    """What the log calls the table that it was laid out for: of a copy, the name of what it was made of."""
 
     @property
     def unorganized_files(self) -> int:
@@ -228,6 +232,8 @@ class IndexStatus(Report):
             sets = ", ".join(f"{id[:12]} ({share:.0%} of blocks)" for id, share in self.feature_sets.items())
             yield "laid out", Cell(told, "warn" if waiting else "good", self.organized_files / max(1, self.files))
             yield "features", sets or "none"
+        if self.log_name is not None:
+            yield "in its log", f"called {self.log_name}"
         for group in self.groups:
             said = f"{group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
             yield f"group {group.number}", f"{', '.join(group.columns)}: {said}"
@@ -298,6 +304,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
             )
         )
     own = (UNIT, ROW_ID)
+    layouts = GROUP_LAYOUTS.load(index.folder)
     rows = {group.number: group.rows for group in groups}
     return replace(
         found,
@@ -308,6 +315,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
         column_files={name: files for name, files in found.column_files.items() if name not in own},
         partition_columns=(),
         groups=tuple(groups),
+        log_name=None if layouts is None or not layouts.layouts else layouts.layouts[-1].log_name,
     )
 
 
@@ -320,6 +328,7 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
     blocks = live[index.map.file_of_block]
     columns = index.columns
     noted = load_estimates(index.folder) if estimates is None else estimates
+    layout = load_layout(index.folder)
     features = Counter(index.features_of_block.filter(pa.array(blocks)).drop_null().to_pylist())
     found = IndexStatus(
         root=snapshot.root.uri,
@@ -345,6 +354,7 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
         synopses=_synopses(index, blocks, noted, chosen_now=estimates is not None),
         tried=noted.tried,
+        log_name=None if layout is None else layout.log_name,
     )
     return replace(found, problems=index.problems)  # some come up while it is looked through
 
