@@ -13,6 +13,7 @@ from sidestep.advisor.layouts.replicas import StoragePoint
 from sidestep.predicate import STRING, column, compare
 from sidestep.prune.analysis import StageReport
 from sidestep.render.report import Report
+from sidestep.spark.doctor.diagnosis import State
 from sidestep.spark.rule.metrics import MemoryMetrics, SelectorMetrics
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.sidecars.layout import LayoutSpec
@@ -27,6 +28,7 @@ from tests.workload.queries import query
 
 FEATURE = sidestep.Feature((compare(column(HOSTILE, STRING), "=", HOSTILE),), weight=3)
 FEATURES = sidestep.FeatureSet(HOSTILE, (FEATURE,), 6, 3, 2)
+STATES: tuple[State, ...] = ("good", "note", "warn", "bad")
 CURVE = sidestep.Curve(HOSTILE, HOSTILE, HOSTILE, ((0.0, 0.1), (1.0, 0.9)))
 STAGES = (sidestep.Stage(HOSTILE, 1.25), sidestep.Stage("write", 3.75))
 LOST = (FailureGroup(HOSTILE, 12, HOSTILE, HOSTILE),)
@@ -143,6 +145,7 @@ RESULTS: list[Report] = [
     CURVE,
     DRIFT,
     sidestep.DenormalizeReport(HOSTILE, HOSTILE, (HOSTILE,), (HOSTILE,), 9, 8, 7, 6, 5, (HOSTILE,), STAGES, LOAD),
+    sidestep.Diagnosis(tuple(sidestep.Finding(HOSTILE, state, HOSTILE, HOSTILE) for state in STATES)),
     sidestep.DenormalizeReport(HOSTILE, HOSTILE, (HOSTILE,), (HOSTILE,), 9, 8, 7, 6, 5, (HOSTILE,), STAGES),
     sidestep.Explanation((SCAN, SCAN), (HOSTILE,), HOSTILE, stages=(StageReport(HOSTILE, 0.1),)),
     sidestep.Explanation(()),
@@ -195,7 +198,18 @@ RESULTS: list[Report] = [
         for operation in ("append", "delete", "update")
     ),
 ]
-SMALL = {"Amounts", "Enabled", "Estimate", "Failure", "Feature", "GroupReport", "LayoutChoice", "Merge", "Progress"}
+SMALL = {
+    "Amounts",
+    "Enabled",
+    "Estimate",
+    "Failure",
+    "Feature",
+    "Finding",
+    "GroupReport",
+    "LayoutChoice",
+    "Merge",
+    "Progress",
+}
 SMALL |= {"Reason", "Recorder", "ScanMetrics", "ScanReport", "SkipReason", "SparkStage", "Stage", "Step"}
 SMALL |= {"SynopsesStatus", "WhatIfPoint", "WhatIfReplica"}
 """Parts of results, things that are at work, and what says itself in a line."""

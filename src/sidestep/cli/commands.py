@@ -156,6 +156,31 @@ def status(
 
 
 @app.command()
+def doctor(
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Paths of tables to look at as well.")
+    ] = None,
+    html: HtmlFile = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Look at all that sidestep needs: versions, Java, Spark, workers, credentials, tables; say what to do."""
+    with session_for(master, conf, verbose) as spark, progress("Looking"):
+        diagnosis = sidestep.doctor(spark, *(tables or ()), index_dir=index_dir)
+    if html:
+        diagnosis.save_html(html)
+    if json:
+        print_json(diagnosis.to_dict())
+    else:
+        console().print(diagnosis)
+    if not diagnosis.well:
+        raise typer.Exit(1)
+
+
+@app.command()
 def explain(
     sql: QueryText,
     tables: TablePaths = None,
