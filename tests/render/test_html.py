@@ -24,7 +24,7 @@ from sidestep.render.document import (
 )
 from sidestep.render.html import fragment, page
 from sidestep.render.report import Report
-from sidestep.render.svg import ACROSS, MOST_ROWS, map_svg, plot_svg
+from sidestep.render.svg import ACROSS, MOST_ROWS, WIDTH, map_svg, plot_svg
 from sidestep.render.terminal import on_terminal
 from tests.render.markup import HOSTILE, check
 
@@ -94,7 +94,7 @@ def test_labels_of_ticks_lie_inside_the_picture():
         letters = piece.split(">", 1)[1].split("<")[0]
         half = 6.5 * len(letters) / 2
         if "rotate" not in piece and "middle" in piece:
-            assert half <= x <= 340 - half, letters
+            assert half <= x <= WIDTH - half, letters
         elif "end" in piece:
             assert x - 6.5 * len(letters) >= 0, letters
 

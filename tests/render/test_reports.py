@@ -211,7 +211,7 @@ SMALL = {
     "Progress",
 }
 SMALL |= {"Reason", "Recorder", "ScanMetrics", "ScanReport", "SkipReason", "SparkStage", "Stage", "Step"}
-SMALL |= {"SynopsesStatus", "WhatIfPoint", "WhatIfReplica"}
+SMALL |= {"Progress", "SynopsesStatus", "WhatIfPoint", "WhatIfReplica"}
 """Parts of results, things that are at work, and what says itself in a line."""
 
 

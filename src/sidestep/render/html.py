@@ -50,6 +50,7 @@ padding:.22em 1.1em .22em 0;text-align:left;vertical-align:top;color:inherit;max
 .sidestep code,.sidestep pre{font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;background:none;color:inherit}
 .sidestep pre{border:1px solid rgba(128,128,128,.35);border-radius:4px;padding:.5em .8em;margin:.4em 0 1em;
 white-space:pre-wrap;overflow-wrap:anywhere}
+.sidestep td code{white-space:pre-wrap;overflow-wrap:anywhere}
 .sidestep details{margin:.2em 0}
 .sidestep summary{cursor:pointer;opacity:.7}
 .sidestep .plots{display:flex;flex-wrap:wrap;gap:1em;margin:.5em 0}
@@ -133,8 +134,7 @@ def _caption(title: str) -> str:
 
 def _cell(cell: Cell | str, right: bool) -> str:
     given = cell if isinstance(cell, Cell) else Cell(cell)
-    text = _lines(given.text)
-    text = f"<code>{text}</code>" if given.code else text
+    text = f"<code>{escape(given.text)}</code>" if given.code and given.text else _lines(given.text)
     return f"<td{_classes('n' * right, given.style)}>{text}{''.join(_beside(given))}</td>"
 
 

@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
 COLOURS = ("#2f7fd0", "#c4690b", "#15875a", "#a04fc0", "#c03f5f", "#6f7f1f")
-WIDTH, HEIGHT = 340, 232
+WIDTH, HEIGHT = 322, 232
 """Of a plot, with its margins: left, right, top and bottom."""
 LEFT, RIGHT, TOP, BOTTOM = 52, 22, 30, 46
 MOST_POINTS = 90

@@ -237,7 +237,7 @@ class Advice(Report):
             ("rows per block", f"{choice.min_size:,} or more"),
             ("order in groups", ", ".join(choice.order) or "none"),
             *([("kept apart by", ", ".join(choice.buckets))] if choice.buckets else []),
-            ("features", listed),
+            ("features", Cell(listed, code=True)),
         ]
 
 

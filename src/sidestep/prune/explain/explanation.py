@@ -256,7 +256,7 @@ class Explanation(Report):
         named = [(label, scan.blocks) for label, scan in self._labels()]
         drawn = [(label, blocks) for label, blocks in named if blocks is not None and len(blocks) > 1]
         chosen = sorted(drawn, key=lambda pair: -len(pair[1]))[:MOST_MAPS]
-        yield from (block_map(blocks, label) for label, blocks in drawn if (label, blocks) in chosen)
+        yield from (block_map(blocks, f"blocks of {label}") for label, blocks in drawn if (label, blocks) in chosen)
 
     def _labels(self) -> Iterator[tuple[str, ScanReport]]:
         """The scans with names that tell them apart: a table that is read twice is numbered."""

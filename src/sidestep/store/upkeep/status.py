@@ -214,7 +214,7 @@ class IndexStatus(Report):
     def _facts(self) -> Iterator[tuple[str, Cell | str]]:
         version = "" if self.version is None else f", version {self.version}"
         yield "table", f"{self.root} ({self.format}{version})"
-        files, sizes = f"{self.indexed_files:,} of {self.files:,} files", size_text(self.bytes)
+        files, sizes = f"{self.indexed_files:,} of {counted(self.files, 'file')}", size_text(self.bytes)
         if self.indexed_files:
             sizes = f"{size_text(self.indexed_bytes)} of {sizes}"
             said = f"{files}, {sizes}: {self.indexed_rows:,} rows in {self.blocks:,} row groups"
