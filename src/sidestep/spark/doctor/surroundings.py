@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from sidestep._version import __version__
 from sidestep.errors import SidestepError
 from sidestep.spark.doctor.diagnosis import Finding
 from sidestep.spark.jvm.sessions import leaves_session_active, same_interpreter
@@ -22,7 +24,7 @@ from sidestep.spark.jvm.versions import TESTED, is_too_old, is_untested
 from sidestep.spark.rule.self_check import try_out
 from sidestep.spark.rule.session import enable, state_of
 
-NEEDED = ("sidestep", "pyspark", "pyarrow", "numpy", "pandas", "deltalake", "networkx")
+NEEDED = ("pyspark", "pyarrow", "numpy", "pandas", "deltalake", "networkx")
 OPTIONAL = {
     "delta-spark": "Delta's own reader and writer",
     "pyiceberg": "Iceberg tables",
@@ -50,12 +52,13 @@ TELLING = re.compile(r"key|token|secret|credential|endpoint|region|profile|accou
 
 def look_at_python() -> Iterator[Finding]:
     """This Python, and the packages that sidestep needs or can use."""
+    yield Finding("sidestep", "good", f"{__version__}, {Path(__file__).parents[2]}")
     yield Finding("Python", "good", f"{sys.version.split()[0]}, {sys.executable}")
     for package in NEEDED:
         number = _version(package)
         if number is not None:
             yield Finding(package, "good", number)
-        elif package != "sidestep":
+        else:
             yield Finding(package, "bad", "not installed", f"pip install {package}")
     for package, purpose in OPTIONAL.items():
         number = _version(package)
@@ -163,13 +166,12 @@ def look_at_workers(spark: SparkSession) -> Iterator[Finding]:
                 advice = f"install {name} in the workers' Python, or ship it: spark-submit --archives or --py-files"
                 yield Finding(f"worker {host}", "bad", f"cannot import {name} ({found[1:]})", advice)
         if not any(found.startswith("!") for found in packages):
-            here = _version("sidestep")
-            same = packages[0] in (here, "there")
+            same = packages[0] == __version__
             yield Finding(
                 f"worker {host}",
                 "good" if same else "warn",
                 f"Python {number}, sidestep {packages[0]}, pyarrow {packages[1]}",
-                "" if same else f"install sidestep {here} there, as it is here",
+                "" if same else f"install sidestep {__version__} there, as it is here",
             )
 
 
