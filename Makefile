@@ -94,6 +94,10 @@ bench: setup ## every benchmark, one after the other
 bench-%: setup ## one benchmark, by name; .venv/bin/python -m bench lists them
 	$(SPARKED) -m bench $* $(ARGS)
 
+.PHONY: notebook
+notebook: setup ## run docs/tutorial.ipynb in a kernel of its own; build/tutorial.html shows how it went
+	$(SPARKED) -m nbconvert --to html --execute docs/tutorial.ipynb --output-dir build --output tutorial.html
+
 .PHONY: structure
 structure: setup ## figures of the source: modules by folder, names, the way of a query; ARGS="--root DIR"
 	@$(PY) scripts/structure.py $(ARGS)

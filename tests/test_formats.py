@@ -396,13 +396,14 @@ def test_numbers_beyond_eight_digits_are_newer(tmp_path: Path) -> None:
         {"demands": [{"features": [0], "ranges": []}]},
         {"tree": []},
         {"tree_units": [-1]},
+        {"log_name": 1},
     ],
 )
 def test_what_is_not_as_described_is_found(change: dict[str, Any]) -> None:
     good = json.loads(json.dumps(SPEC.to_json()))
-    check(good, "layout.v3")
+    check(good, "layout.v4")
     with pytest.raises(Invalid):
-        check({**good, **change}, "layout.v3")
+        check({**good, **change}, "layout.v4")
 
 
 def test_a_schema_with_words_that_are_not_checked_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ ROOMS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"rule", "organize"}),
         frozenset({"advise"}),
         frozenset({"table"}),
-        frozenset({"change", "denormal"}),
+        frozenset({"change", "denormal", "doctor"}),
     ),
 }
 """The rooms of each package from the lowest up: a room imports those below it, never one beside or above it."""

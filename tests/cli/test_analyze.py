@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.test_commands import run, write
+from tests.render.markup import check
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,16 @@ def test_a_report_for_people(table, log, tmp_path):
     assert "unknown table" in text
     assert "Wrote" in text
     assert json.loads(out.read_text())
+
+
+def test_a_light_page_with_a_next_step(table, log, tmp_path):
+    page = tmp_path / "report.html"
+    run("analyze", log, "-t", f"n={table}", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    check(text, 60_000)
+    assert text.count("<svg") == 3
+    assert f"<pre>sidestep advise {log} -t n={table}</pre>" in text
+    assert "tables={&#x27;elsewhere&#x27;: PATH}, or -t elsewhere=PATH" in text
 
 
 def test_the_same_as_data(table, log):

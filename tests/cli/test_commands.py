@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import sidestep
 from sidestep.cli import app
+from tests.render.markup import check
 
 FILES, ROWS = 4, 100
 
@@ -211,3 +212,12 @@ def test_a_process_of_its_own_prints_nothing_but_the_answer(table, tmp_path):
     found = json.loads(done.stdout)
     assert (found["rows"], found["scans"][0]["files"]) == ([[399]], 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_explain_saves_a_light_page(table, tmp_path):
+    page = tmp_path / "explained.html"
+    hostile = "SELECT * FROM t WHERE name = '<script>alert(1)</script>' AND id < 3"
+    assert f"Wrote {page}" in run("explain", hostile, "-t", f"t={table}", "--html", page)
+    read = check(page.read_text(encoding="utf-8"))
+    assert any("<script>alert(1)</script>" in text for text in read.text)
+    assert "svg" in read.tags

@@ -148,7 +148,7 @@ def test_work_is_stopped_and_a_table_optimized(page, served, spark):
     status = sidestep.status(spark, str(out))
     assert (status.unorganized_files, status.indexed_rows) == (0, 18_000)
     # The log speaks of sales, of which this is a copy.
-    page.select_option("select[aria-label='which calls it']", "sales")
+    expect(page.locator("select[aria-label='which calls it']")).to_have_value("sales")
     page.click("#drift")
     expect(page.get_by_text(re.compile(r"\d+ queries \(.*\) read"))).to_be_visible()
     assert page.locator(".note.bad").all_inner_texts() == []

@@ -20,6 +20,7 @@ from sidestep.cli.options import (
     Budget,
     Conf,
     Dialect,
+    HtmlFile,
     IndexDir,
     Limit,
     LogPath,
@@ -118,8 +119,6 @@ def index(
         out = console()
         out.print(f"Indexed {new:,} file{'s' * (new != 1)}." if new else "Every file was indexed already.")
         print_status(out, indexed, columns=False)
-        for note in indexed.notes:
-            out.print(Text(note))
 
 
 @app.command()
@@ -157,9 +156,35 @@ def status(
 
 
 @app.command()
+def doctor(
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Paths of tables to look at as well.")
+    ] = None,
+    html: HtmlFile = None,
+    index_dir: IndexDir = None,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Look at all that sidestep needs: versions, Java, Spark, workers, credentials, tables; say what to do."""
+    with session_for(master, conf, verbose) as spark, progress("Looking"):
+        diagnosis = sidestep.doctor(spark, *(tables or ()), index_dir=index_dir)
+    if html:
+        diagnosis.save_html(html)
+    if json:
+        print_json(diagnosis.to_dict())
+    else:
+        console().print(diagnosis)
+    if not diagnosis.well:
+        raise typer.Exit(1)
+
+
+@app.command()
 def explain(
     sql: QueryText,
     tables: TablePaths = None,
+    html: HtmlFile = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
@@ -171,10 +196,14 @@ def explain(
     with session_for(master, conf, verbose) as spark, sidestep.enable(spark, index_dir=index_dir):
         register(spark, named)
         explanation = sidestep.explain(sql, spark)
+        if html:
+            explanation.save_html(html)
         if json:
             print_json(explanation.to_dict())
         else:
             console().print(explanation)
+            if html:
+                console().print(Text(f"Wrote {html}", "bold"))
 
 
 @app.command("sql")
@@ -235,7 +264,7 @@ def analyze(
     log: LogPath,
     tables: TablePaths = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Save the features here.")] = None,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Save the report as a page here.")] = None,
+    html: HtmlFile = None,
     num_features: Annotated[
         int | None,
         typer.Option(min=1, help="Features per table; by default what would have served later queries best."),

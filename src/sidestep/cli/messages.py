@@ -153,25 +153,9 @@ def progress(text: str) -> Iterator[sidestep.Progress]:
             known = {"completed": step.done, "total": step.total} if step.total else {"completed": 0, "total": None}
             stage = f"{text}: {step.stage}" if step.stage else text
             stage += f" ({step.detail})" if step.detail else ""
-            bar.update(task, description=stage, how=step_text(step), **known)
+            bar.update(task, description=stage, how=step.text, **known)
 
         yield show
-
-
-def step_text(step: sidestep.Step) -> str:
-    """How far a stage is.
-
-    >>> step_text(sidestep.Step("write", 250_000, 1_000_000, 5.0))
-    '250,000 of 1,000,000 rows, 50,000 a second, 15 s left'
-    >>> step_text(sidestep.Step("commit", 0, 0, 1.2))
-    '1 s'
-    >>> step_text(sidestep.Step("collect", 0, 16, 1.2, "files"))
-    '0 of 16 files'
-    """
-    if not step.total:
-        return f"{step.seconds:.0f} s"
-    left = "" if step.seconds_left is None else f", {step.rate:,.0f} a second, {step.seconds_left:.0f} s left"
-    return f"{step.done:,} of {step.total:,} {step.unit}{left}"
 
 
 @contextmanager

@@ -67,6 +67,7 @@ Limit = Annotated[
         "for zone maps alone.",
     ),
 ]
+HtmlFile = Annotated[str | None, typer.Option(metavar="FILE", help="Save the report as a page here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show Spark's log, and tracebacks of errors.")]
 LOCAL = "local[*]"

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import sidestep
+from sidestep.render.terminal import on_terminal
 
 UNBOUNDED = 2_000
 """Columns where no terminal sets a limit: a table in a pipe is never folded."""
@@ -190,77 +191,9 @@ def status_data(status: Any) -> dict[str, Any]:
     return {**plain, "complete": status.complete, "advice": status.advice, "columns": columns}
 
 
-def print_status(out: Console, status: Any, *, columns: bool = True) -> None:
-    """An index status for people: the table, its coverage, the index's size, what is wrong, and its columns."""
-    version = "" if status.version is None else f", version {status.version}"
-    facts = Table.grid(padding=(0, 2))
-    facts.add_row("table", Text(f"{status.root} ({status.format}{version})", overflow="fold"))
-    files, sizes = f"{status.indexed_files:,} of {status.files:,} files", size_text(status.bytes)
-    if status.indexed_files:
-        sizes = f"{size_text(status.indexed_bytes)} of {sizes}"
-        found = f"{status.indexed_rows:,} rows in {status.blocks:,} row groups"
-        facts.add_row("indexed", Text(f"{files}, {sizes}: {found}", "green" if status.complete else "yellow"))
-        share = f"{status.index_bytes / max(status.indexed_bytes, 1):.2%} of the data"
-        many = f"{status.index_files:,} file{'s' * (status.index_files != 1)}, {size_text(status.index_bytes)}, {share}"
-        facts.add_row("index", Text(f"{status.folder} ({many})", overflow="fold"))
-    else:
-        facts.add_row("indexed", Text(f"{files}, {sizes}: index it with sidestep index", "yellow"))
-    if status.blocks_with_ids:
-        waiting = status.unorganized_files
-        also = f"; {waiting:,} of them wait for sidestep optimize" if waiting else ""
-        sets = ", ".join(f"{id[:12]} ({share:.0%} of blocks)" for id, share in status.feature_sets.items())
-        told = f"{status.organized_files:,} of {status.files:,} files, {status.blocks_with_ids:,} blocks{also}"
-        facts.add_row("laid out", Text(told, "yellow" if waiting else "green"))
-        facts.add_row("features", Text(sets or "none"))
-    for group in status.groups:
-        said = f"{', '.join(group.columns)}: {group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
-        facts.add_row(f"group {group.number}", Text(said, overflow="fold"))
-    if status.partition_columns:
-        facts.add_row("partitioned", Text(f"by {', '.join(status.partition_columns)}"))
-    if status.stale_files:
-        entries = "1 entry" if status.stale_files == 1 else f"{status.stale_files:,} entries"
-        facts.add_row("stale", Text(f"{entries} of files that changed or are gone: harmless"))
-    for problem in status.problems:
-        facts.add_row("problem", Text(problem, "red"))
-    if status.drift is not None:
-        facts.add_row("queries", Text(str(status.drift), "yellow" if status.drift.worthwhile else "green"))
-    if status.advice:
-        facts.add_row("advice", Text(status.advice, "yellow"))
-    out.print(facts)
-    if status.synopses:
-        out.print(_synopses(status))
-        for name, found in status.synopses.items():
-            for line in found.apart:
-                out.print(Text(f"{name} in {line}", overflow="fold"))
-    not_built = [each for each in status.tried if each.why_not]
-    if columns and not_built:
-        table = _table("tried", "synopsis", "bytes", "zone map reads", "it would read", "why not", right=0)
-        for each in not_built:
-            reads = (f"{share:.1%}" for share in (each.zone_map, each.reads))
-            table.add_row(Text(each.column), each.synopsis, size_text(each.bytes), *reads, Text(each.why_not))
-        out.print(table)
-    if columns and status.columns:
-        table = _table("column", "type", "files", right=1)
-        for name, kind in status.columns.items():
-            table.add_row(Text(name), str(kind), f"{status.column_files[name]:,} of {status.files:,}")
-        out.print(table)
-
-
-def _synopses(status: Any) -> Table:
-    """What columns have beside their zone maps: what it takes, and which share of blocks a value is looked for in."""
-    heads = ("column", "synopsis", "blocks", "bytes", "keeps", "zone map alone", "spares", "false positives")
-    table = _table(*heads, right=6)
-    for name, found in status.synopses.items():
-        for number, each in enumerate(found.held):
-            rates = [""] * 4
-            if number == 0 and found.kept is not None:
-                shares = (found.kept, found.zone_map_kept, found.saved, found.false_positives)
-                rates = [f"{share:.1%}" for share in shares]
-                rates[-1] = f"≤ {rates[-1]}"
-            kind = each.text
-            blocks = f"{each.blocks:,}"
-            table.add_row(Text(name if number == 0 else ""), kind, blocks, size_text(each.bytes), *rates)
-    return table
+def print_status(out: Console, status: sidestep.IndexStatus, *, columns: bool = True) -> None:
+    """An index status for people; without ``columns``, no more than its summary."""
+    out.print(status if columns else on_terminal(status.summary()))
 
 
 def _table(*names: str, right: int) -> Table:

@@ -13,6 +13,7 @@ from sidestep.cli.options import (
     AsJson,
     Conf,
     Dialect,
+    HtmlFile,
     IndexDir,
     Limit,
     LoadBudget,
@@ -78,6 +79,7 @@ def advise(
     test_log: Annotated[
         str | None, typer.Option(metavar="LOG", help="Estimate for the queries of this log instead.")
     ] = None,
+    html: HtmlFile = None,
     index_dir: IndexDir = None,
     master: Master = LOCAL,
     conf: Conf = None,
@@ -104,6 +106,8 @@ def advise(
             index_dir=index_dir,
             progress=show,
         )
+    if html:
+        advice.save_html(html)
     if json:
         print_json(advice.to_dict())
     else:

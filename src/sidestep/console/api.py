@@ -458,7 +458,7 @@ def status_data(status: IndexStatus) -> dict[str, Any]:
     """The state of a table's index as plain data."""
     names = (
         "root format version files bytes indexed_files indexed_bytes indexed_rows blocks index_files index_bytes "
-        "stale_files organized_files unorganized_files blocks_with_ids complete advice"
+        "stale_files organized_files unorganized_files blocks_with_ids complete advice log_name"
     )
     return {
         **{name: getattr(status, name) for name in names.split()},

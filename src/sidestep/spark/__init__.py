@@ -9,6 +9,8 @@ from sidestep.spark.change.merge import Merge, merge
 from sidestep.spark.change.rewrite import delete, update
 from sidestep.spark.change.statement import sql
 from sidestep.spark.denormal.denormalize import DenormalizeReport, denormalize
+from sidestep.spark.doctor.diagnosis import Diagnosis, Finding
+from sidestep.spark.doctor.doctor import doctor
 from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
 from sidestep.spark.progress import Progress, SparkStage, Stage, Step
@@ -26,7 +28,9 @@ from sidestep.spark.udf.identity import stable
 
 __all__ = [
     "DenormalizeReport",
+    "Diagnosis",
     "Enabled",
+    "Finding",
     "GroupReport",
     "LoadReport",
     "LogAnalysis",
@@ -48,6 +52,7 @@ __all__ = [
     "delete",
     "denormalize",
     "disable",
+    "doctor",
     "enable",
     "explain",
     "index",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, SparkStageInfo
 
+from sidestep.render.document import Cell, Grid, numbers
+from sidestep.render.html import fragment
+
 POLL_SECONDS = 0.2
+WAIT_SECONDS = 0.5
+"""What is over sooner shows no bar in a notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,20 @@ class Step:
         """
         return (self.total - self.done) / self.rate if self.done and self.rate else None
 
+    @property
+    def text(self) -> str:
+        """How far the stage is, in words.
+
+        >>> Step("write", 250_000, 1_000_000, 5.0).text
+        '250,000 of 1,000,000 rows, 50,000 a second, 15 s left'
+        >>> Step("commit", 0, 0, 1.2).text, Step("collect", 0, 16, 1.2, "files").text
+        ('1 s', '0 of 16 files')
+        """
+        if not self.total:
+            return f"{self.seconds:.0f} s"
+        left = "" if self.seconds_left is None else f", {self.rate:,.0f} a second, {self.seconds_left:.0f} s left"
+        return f"{self.done:,} of {self.total:,} {self.unit}{left}"
+
 
 class Progress(Protocol):
     """Whoever wants to know: called several times a second, from another thread, with the latest step."""
@@ -81,12 +102,65 @@ def stage_seconds(stages: Iterable[Stage]) -> dict[str, float]:
     return {stage.name: round(stage.seconds, 3) for stage in stages}
 
 
+def stages_table(stages: Sequence[Stage]) -> Grid:
+    """How long each stage took, and its share of all."""
+    total = sum(stage.seconds for stage in stages)
+    rows: list[list[Cell | str]] = [
+        [stage.name, Cell(f"{stage.seconds:.1f} s", share=stage.seconds / total if total else 0.0)] for stage in stages
+    ]
+    return Grid(("stage", *numbers("seconds")), [*rows, ["in all", f"{total:.1f} s"]], rules=frozenset({len(rows) - 1}))
+
+
+class NotebookBar:
+    """A bar below the cell of a notebook that runs, drawn anew in its place as the job goes on.
+
+    What takes less than ``WAIT_SECONDS`` shows none. A bar that cannot be shown is no reason for a job to fail.
+    """
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+        self._steps: dict[str, Step] = {}
+        self._handle: Any = None
+        self._began = time.monotonic()
+
+    def __call__(self, step: Step, /) -> None:
+        self._steps[step.stage] = step
+        if self._handle is None and time.monotonic() - self._began < WAIT_SECONDS:
+            return
+        data = {"text/html": self.html(), "text/plain": self.text()}
+        with suppress(Exception):
+            if self._handle is None:
+                self._handle = self._display(data, raw=True, display_id=True)
+            else:
+                self._handle.update(data, raw=True)
+
+    def html(self) -> str:
+        """The stages so far with their seconds, and how far the last one is."""
+        *over, now = self._steps.values()
+        cells: list[list[Cell | str]] = [[step.stage, f"{step.seconds:.1f} s"] for step in over]
+        said = now.text + (f" ({now.detail})" if now.detail else "")
+        cells.append([now.stage, Cell(said, share=now.done / now.total if now.total else None)])
+        return fragment([Grid(("stage", "how far"), cells)])
+
+    def text(self) -> str:
+        return ", ".join(f"{step.stage}: {step.text}" for step in self._steps.values())
+
+
+def notebook_bar() -> NotebookBar | None:
+    """A bar, where this runs in a notebook; IPython need not be installed."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    return NotebookBar(import_module("IPython.display").display)
+
+
 class Watch:
     """Times the stages of a job, and tells a :class:`Progress` how far each is."""
 
     def __init__(self, context: SparkContext, progress: Progress | None = None) -> None:
         self._context = context
-        self._progress = progress
+        self._progress = progress if progress is not None else notebook_bar()
         self._stages: dict[str, float] = {}
         self._detail = ""
 

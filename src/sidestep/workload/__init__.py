@@ -1,7 +1,6 @@
 """What do queries ask for? Log readers, queries as sets of predicates, and the features that represent them."""
 
 from sidestep.workload.analysis.analysis import Analysis, TableAnalysis, analyze, analyze_table, to_json
-from sidestep.workload.analysis.views import page, save_page
 from sidestep.workload.canonical import canonical
 from sidestep.workload.factor import FactoredFilter, factor
 from sidestep.workload.features.eligible import Eligibility
@@ -12,7 +11,7 @@ from sidestep.workload.features.quality import Curve, commonality, coverage, sta
 from sidestep.workload.features.tune import Score, TunedParameters, tune_parameters
 from sidestep.workload.logs.entries import BadLine, Entry, split_statements
 from sidestep.workload.logs.read import READERS, Log, LogReader, read_log
-from sidestep.workload.query import Failure, JoinUse, LoggedQuery, Statement, TableUse, Workload
+from sidestep.workload.query import Failure, FailureGroup, JoinUse, LoggedQuery, Statement, TableUse, Workload
 from sidestep.workload.table import Item, ScanRun, TableWorkload, table_workload, tables_of
 
 __all__ = [
@@ -26,6 +25,7 @@ __all__ = [
     "ExtractOptions",
     "FactoredFilter",
     "Failure",
+    "FailureGroup",
     "Feature",
     "FeatureSet",
     "Item",
@@ -52,9 +52,7 @@ __all__ = [
     "coverage",
     "extract_features",
     "factor",
-    "page",
     "read_log",
-    "save_page",
     "split_statements",
     "stability",
     "subsumed_filters",

@@ -37,13 +37,16 @@ def laid_out(spark, tmp_path):
 
 def test_queries_that_stay_move_nothing(spark, laid_out):
     before = sidestep.status(None, laid_out)
-    drift = sidestep.status(spark, laid_out, log=by_x(0)[::-1], name="t").drift
+    assert before.log_name == "t"  # so that later logs need not be told
+    drift = sidestep.status(spark, laid_out, log=by_x(0)[::-1]).drift
     assert drift is not None
     assert drift.now < 0.05
     assert drift.worthwhile == (), str(drift)
     assert "hardly serve them better" in str(drift)
-    report = sidestep.optimize(spark, laid_out, log=by_x(0)[::-1], name="t")
+    report = sidestep.optimize(spark, laid_out, log=by_x(0)[::-1])
     assert (report.batches, report.version) == (0, before.version)
+    of_the_copy = [text.replace("FROM t ", "FROM laid ") for text in by_x(0)[::-1]]
+    assert sidestep.status(spark, laid_out, log=of_the_copy).drift == drift
 
 
 def test_queries_that_moved_are_told_and_served(spark, laid_out):
@@ -55,7 +58,7 @@ def test_queries_that_moved_are_told_and_served(spark, laid_out):
     assert drift.anew < 0.1
     assert len(drift.worthwhile) == len(drift.units) > 1
     rows = sidestep.read(spark, laid_out).count()
-    report = sidestep.optimize(spark, laid_out, log=by_y(), name="t")
+    report = sidestep.optimize(spark, laid_out, log=by_y())
     assert report.drift == drift
     assert (report.rows, report.files_untouched) == (ROWS, 0)
     assert "Laid out anew by" in str(report)
@@ -64,6 +67,7 @@ def test_queries_that_moved_are_told_and_served(spark, laid_out):
     assert after is not None
     assert after.now < 0.1
     assert after.worthwhile == ()
+    assert sidestep.status(None, laid_out).log_name == "t"
     assert sidestep.read(spark, laid_out).count() == rows
 
 

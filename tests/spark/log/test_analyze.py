@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 import sidestep
 from sidestep.predicate import sql
-from sidestep.spark.log.statements import analyze_statements, failure_reason, name_parts
+from sidestep.spark.log.statements import analyze_statements, name_parts, not_understood
 from sidestep.workload import Statement
 from tests.spark.tables import settings, write_file
 
@@ -225,5 +225,5 @@ def test_a_bad_name_is_refused(name):
 
 
 def test_reasons_are_sentences():
-    assert failure_reason("StackOverflowError", "", "") == "nested too deeply for Spark's analyzer"
-    assert failure_reason("Weird", "", "[Weird] it broke;") == "not analyzable: it broke"
+    assert not_understood("StackOverflowError", "", "").reason == "nested too deeply for Spark's analyzer"
+    assert not_understood("Weird", "", "[Weird] it broke;").reason == "not analyzable: it broke"

@@ -168,7 +168,7 @@ def test_a_log_that_joins_other_tables_is_understood_by_their_paths(spark, sourc
     log = [joined] * 6 + ["SELECT 1 FROM numbers WHERE a < 30"] * 2 + ["SELECT 1 FROM numbers, nope", "SELEC 1"]
     named = load(spark, source, str(tmp_path / "named"), log=log, tables={"kinds": kinds}, min_size=10)
     assert named.notes[0].startswith("2 statements of the log could not be used: 1, ")
-    assert "unknown table `nope`: name it with its path (tables=…, or -t NAME=PATH)" in named.notes[0]
+    assert "unknown table `nope` (tables={'nope': PATH}, or -t nope=PATH)" in named.notes[0]
     assert "not parsable" in named.notes[0]
     unnamed = load(spark, source, str(tmp_path / "unnamed"), log=log, min_size=10)
     assert "8 statements of the log could not be used: 6, unknown table `kinds`" in unnamed.notes[0]

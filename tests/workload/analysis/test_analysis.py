@@ -11,8 +11,8 @@ from rich.console import Console
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import INTEGER, STRING, column, compare
-from sidestep.workload import ExtractOptions, Failure, Statement, Workload, analyze, analyze_table, save_page, to_json
-from sidestep.workload.analysis.views import page, render_analysis
+from sidestep.render.html import page
+from sidestep.workload import ExtractOptions, Failure, Statement, Workload, analyze, analyze_table, to_json
 from tests.workload.queries import query, tpch, workload
 
 A, NAME = column("a", INTEGER), column("name", STRING)
@@ -20,8 +20,7 @@ A, NAME = column("a", INTEGER), column("name", STRING)
 
 def text_of(analysis):
     console = Console(width=120, record=True, file=io.StringIO())
-    for part in render_analysis(analysis):
-        console.print(part)
+    console.print(analysis)
     return console.export_text()
 
 
@@ -56,19 +55,39 @@ def test_on_a_terminal(tpch_analysis):
 
 
 def test_as_a_page_without_network(tpch_analysis, tmp_path):
-    save_page(tpch_analysis, tmp_path / "report.html", "My <log>")
+    tpch_analysis.save_html(tmp_path / "report.html", "My <log>")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h1>My &lt;log&gt;</h1>" in text
-    assert text.count('class="plot"') == 3
-    assert "Plotly.newPlot" in text
-    assert 'src="http' not in text.split("</head>")[1]
+    assert text.count("<svg") == 3
+    assert "<script" not in text
+    assert "src=" not in text
+    assert len(text) < 100_000
     with pytest.raises(SidestepError, match="could not be written"):
-        save_page(tpch_analysis, tmp_path / "none" / "report.html")
+        tpch_analysis.save_html(tmp_path / "none" / "report.html")
+
+
+def test_a_page_of_many_tables_with_long_texts_is_small():
+    long = [f"{number}{'x' * 400}" for number in range(30)]
+    found = analyze(
+        workload(
+            *(
+                query(compare(NAME, "=", text), table=f"table{at}", count=3, sql=f"SELECT {text} {'y' * 900}")
+                for at in range(12)
+                for text in long
+            )
+        ),
+        options=ExtractOptions(num_features=30, threshold=1),
+    )
+    assert len(found.tables) == 12
+    assert len(found.tables[0].features) == 30
+    written = page("A log", found._document())
+    assert "table11" in written
+    assert len(written) < 300_000
 
 
 def test_markup_in_queries_stays_text():
     found = analyze(workload(query(compare(NAME, "=", "<script>alert(1)</script>[bold]"), count=3)))
-    assert "<script>alert" not in page(found).split("</head>")[1]
+    assert "<script>alert" not in found._repr_html_()
     assert "[bold]" in text_of(found)
 
 
@@ -98,7 +117,7 @@ def test_no_filters_at_all():
     found = analyze(workload(query(count=4)))
     assert found.tables[0].notes == ("No query filters sales: there is nothing to learn features from.",)
     assert "nothing to learn" in text_of(found)
-    assert "nothing to learn" in page(found)
+    assert "nothing to learn" in found._repr_html_()
 
 
 def test_only_contradictions_or_refused_predicates():

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
-
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from sidestep.advisor.layouts.choose import LEAST_GAIN, LayoutChoice
 from sidestep.advisor.layouts.column_groups import FAMILY, clearly_cheaper
 from sidestep.advisor.layouts.replicas import COPIES, StoragePoint
 from sidestep.layout.tree import column_of
+from sidestep.render.document import Cell, Command, Details, Facts, Grid, Paragraph, Part, numbers
+from sidestep.render.report import Report
+from sidestep.workload.query import FailureGroup, failures_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Report):
     """Estimates for each layout, and the choice that a load would make. Prints as a table; data by ``to_dict``."""
 
     table: str
@@ -54,6 +53,8 @@ class Advice:
     """The command that loads the table with copies of some cells."""
     notes: tuple[str, ...] = ()
     """What a person should know of the log, in sentences."""
+    not_understood: tuple[FailureGroup, ...] = ()
+    """The statements of the log that could not be used, by reason, with what to pass."""
 
     def estimate(self, layout: str) -> Estimate:
         """The estimate for today, or for one of the families."""
@@ -107,52 +108,53 @@ class Advice:
                 "command": self.copies_command,
             },
             "notes": list(self.notes),
+            "not_understood": [asdict(group) for group in self.not_understood],
         }
 
-    def __rich__(self) -> RenderableType:
+    def _document(self) -> Iterator[Part]:
         title = f"{self.table}: what {self.queries:,} queries ({self.judged_by}) would read"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-        table.add_column("layout")
-        for heading in ("rows", "bytes", "files", "cost"):
-            table.add_column(heading, justify="right")
-        table.add_column("", overflow="fold")
         least = min((one.seconds for one in self.estimates if one.seconds), default=1.0)
-        for one in self.estimates:
-            mark = Text(one.layout, style="bold" if one.layout == self.choice.family else "")
-            cost = f"{one.seconds / least:.1f} x"
-            table.add_row(mark, f"{one.rows:.1%}", f"{one.bytes:.1%}", f"{one.files:.0%}", cost, Text(one.detail))
-        chosen = Table(title=f"chosen: {self.choice.family}", title_justify="left", box=box.SIMPLE_HEAD)
-        chosen.show_header = False
-        for name, value in self._parameters():
-            chosen.add_row(name, Text(value))
-        shown: list[RenderableType] = [
-            table,
-            Text(self.verdict),
-            *map(Text, self.notes),
-            chosen,
-            Text(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows. To lay the table out so:"),
-            _command_text(self.command),
-        ]
-        if self.groups is not None:
-            shown.append(Text(self.groups_verdict))
-        if self.groups is not None and len(self.groups) > 1:
-            shown.append(_command_text(self.groups_command))
-        if self.curve:
-            shown += [
-                Text("Cells that may be stored more than once:"),
-                self._storage_table(),
-                Text(self.copies_verdict),
+        rows: list[list[Cell | str]] = [
+            [
+                Cell(one.layout, "strong" if one.layout == self.choice.family else ""),
+                Cell(f"{one.rows:.1%}", share=one.rows),
+                Cell(f"{one.bytes:.1%}", share=one.bytes),
+                Cell(f"{one.files:.0%}", share=one.files),
+                f"{one.seconds / least:.1f} x",
+                one.detail,
             ]
-            shown += [_command_text(self.copies_command)] if self._copies is not None else []
-        return Group(*shown)
+            for one in self.estimates
+        ]
+        yield Grid(("layout", *numbers("rows", "bytes", "files", "cost"), ""), rows, title)
+        yield Paragraph(self.verdict)
+        yield from (Paragraph(note, "warn") for note in self.notes)
+        if self.not_understood:
+            yield Details("What was not understood of the log", (failures_table(self.not_understood),))
+        yield Facts(self._parameters(), f"chosen: {self.choice.family}")
+        yield Paragraph(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows. To lay the table out so:")
+        yield Command(_command_text(self.command))
+        if self.groups is not None:
+            yield Paragraph(self.groups_verdict)
+            if len(self.groups) > 1:
+                yield Command(_command_text(self.groups_command))
+        if self.curve:
+            yield from self._storage()
 
-    def _storage_table(self) -> Table:
-        table = Table(box=box.SIMPLE_HEAD)
-        for heading in ("budget", "stored", "layouts", "cost"):
-            table.add_column(heading, justify="right")
-        for point in self.curve:
-            table.add_row(f"{point.budget:g} x", f"{point.storage:.2f} x", f"{point.layouts:,}", f"{point.cost:.0%}")
-        return table
+    def _storage(self) -> Iterator[Part]:
+        yield Paragraph("Cells that may be stored more than once:")
+        rows: list[list[Cell | str]] = [
+            [
+                f"{point.budget:g} x",
+                f"{point.storage:.2f} x",
+                f"{point.layouts:,}",
+                Cell(f"{point.cost:.0%}", share=point.cost),
+            ]
+            for point in self.curve
+        ]
+        yield Grid(numbers("budget", "stored", "layouts", "cost"), rows)
+        yield Paragraph(self.copies_verdict)
+        if self._copies is not None:
+            yield Command(_command_text(self.copies_command))
 
     @property
     def _copies(self) -> Estimate | None:
@@ -224,7 +226,7 @@ class Advice:
             said += f" The best of the simple ones, {nearest.layout} {nearest.detail}, would read {nearest.rows:.1%}."
         return said
 
-    def _parameters(self) -> list[tuple[str, str]]:
+    def _parameters(self) -> list[tuple[str, Cell | str]]:
         choice = self.choice
         listed = "\n".join(f"{one.weight:>5,}  {one}" for one in choice.features.features) or "none"
         units = "parts of the tree" if choice.tree is not None else "slices of the table"
@@ -235,14 +237,8 @@ class Advice:
             ("rows per block", f"{choice.min_size:,} or more"),
             ("order in groups", ", ".join(choice.order) or "none"),
             *([("kept apart by", ", ".join(choice.buckets))] if choice.buckets else []),
-            ("features", listed),
+            ("features", Cell(listed, code=True)),
         ]
-
-    def __str__(self) -> str:
-        console = Console(width=110, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
 
 
 def detail_of(groups: Estimate) -> str:
@@ -250,8 +246,8 @@ def detail_of(groups: Estimate) -> str:
     return groups.detail.rpartition("; ")[2].replace("for a query", "groups for a query")
 
 
-def _command_text(command: str) -> Text:
-    return Text("  " + command.replace(" --", " \\\n    --").replace(" -t", " \\\n    -t"), overflow="fold")
+def _command_text(command: str) -> str:
+    return command.replace(" --", " \\\n  --").replace(" -t", " \\\n  -t")
 
 
 def _cuts_text(choice: LayoutChoice) -> str:

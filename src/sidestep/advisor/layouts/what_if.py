@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
-
 from sidestep.advisor.layouts.replica_trials import WhatIfReplica
-from sidestep.render import as_text
+from sidestep.render.document import Cell, Grid, Line, Paragraph, Part, Plot, numbers
+from sidestep.render.report import Report
 from sidestep.workload.features.quality import Curve
 
 SOP, GSOP, GSOP_R = "sop", "gsop", "gsop-r"
@@ -36,7 +34,7 @@ class WhatIfPoint:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(Report):
     """What queries would read, by layout and size of blocks. Prints as a table; data by ``to_dict``."""
 
     table: str
@@ -84,17 +82,24 @@ class WhatIf:
             "by_storage": [list(point) for point in self.by_storage.points],
         }
 
-    def __rich__(self) -> RenderableType:
+    def _document(self) -> Iterator[Part]:
         title = f"{self.table}: what {self.queries:,} queries would read of the columns that they ask for"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-        table.add_column("layout")
-        for heading in ("rows per block", "cells read", "storage", "groups"):
-            table.add_column(heading, justify="right")
-        for one in self.points:
-            table.add_row(
-                one.layout, f"{one.min_size:,}", f"{one.read:.1%}", f"{one.storage:.2f} ×", f"{len(one.groups):,}"
-            )
-        return table
-
-    def __str__(self) -> str:
-        return as_text(self)
+        rows: list[list[Cell | str]] = [
+            [
+                one.layout,
+                f"{one.min_size:,}",
+                Cell(f"{one.read:.1%}", share=one.read),
+                f"{one.storage:.2f} ×",
+                f"{len(one.groups):,}",
+            ]
+            for one in self.points
+        ]
+        heads = ("layout", *numbers("rows per block", "cells read", "storage", "groups"))
+        yield Grid(heads, rows, title)
+        lines = tuple(Line(name, curve.points) for name, curve in self.curves.items())
+        some = next(iter(self.curves.values()), None)
+        if some is not None:
+            yield Plot("by the size of blocks", some.x_name, some.y_name, lines, log=True, in_text=False)
+        if len(self.by_storage.points) > 1:
+            yield replace(self.by_storage.plot, log=True, in_text=False)
+        yield Paragraph(f"Estimated from {self.sample_rows:,} of {self.total_rows:,} rows.", "dim")

@@ -1,7 +1,7 @@
 // Tables: what is indexed, what that takes and is good for, drift, advice; and the bounds of every block on demand.
 import { bar, busy, card, choice, count, empty, fill, h, note, percent, plural, short, size, table, tile } from "./dom.js";
 import { api } from "./api.js";
-import { finished, jobCard, newest, onJobs, over, start } from "./jobs.js";
+import { finished, jobCard, onJobs, over, start } from "./jobs.js";
 
 const kept = { table: null, columns: [], offset: 0 };
 const PAGE = 25;
@@ -57,10 +57,11 @@ export async function tables(main, workspace) {
     const logs = workspace.logs.filter((one) => !one.problem);
     const missing = status.files - status.indexed_files;
     let log = logs[0]?.name;
-    let called = logName(kept.table);
+    const callings = [...new Set([...workspace.tables.map((one) => one.name), status.log_name ?? kept.table])];
+    let called = status.log_name ?? kept.table;
     const acts = h("div.row.end", {}, h("button.button", { class: missing ? "primary" : "", id: "index-table", onclick: () => run("index", { table: kept.table }, place) }, missing ? `Index ${plural(missing, "file")}` : "Index again"),
       status.blocks_with_ids ? h("button.button", { onclick: () => run("optimize", { table: kept.table }, place) }, "Optimize") : null,
-      logs.length && status.blocks_with_ids ? [choice("Log", logs.map((one) => one.name), log, (name) => { log = name; }), choice("which calls it", workspace.tables.map((one) => one.name), called, (name) => { called = name; }),
+      logs.length && status.blocks_with_ids ? [choice("Log", logs.map((one) => one.name), log, (name) => { log = name; }), choice("which calls it", callings, called, (name) => { called = name; }),
         h("button.button", { id: "drift", onclick: () => run("drift", { table: kept.table, log, name: called }, place) }, "Measure drift")] : null);
     fill(detail, h("div.tiles", {}, tile("Files indexed", count(status.indexed_files), `of ${count(status.files)}`), tile("Blocks", count(status.blocks), "", status.blocks ? `${count(Math.round(status.indexed_rows / status.blocks))} rows each, on average` : ""),
       tile("Index", ...size(status.index_bytes).split(" "), status.indexed_bytes ? `${percent(status.index_bytes / status.indexed_bytes, 2)} of the data` : ""), tile("Laid out", status.files ? percent(status.organized_files / status.files, 0).split(" ")[0] : "–", status.files ? "%" : "", `${count(status.organized_files)} of ${plural(status.files, "file")}`)),
@@ -105,12 +106,6 @@ export async function tables(main, workspace) {
   showDetail();
   for (const one of workspace.tables) if (!one.problem) look(one.name);
   return () => stops.forEach((stop) => stop());
-}
-
-// What logs call a copy that was loaded here: the table that it was made of.
-function logName(name) {
-  const made = newest("load", (job) => job.request.target === name && job.state === "done")?.request;
-  return made?.name ?? made?.table ?? name;
 }
 
 function verdict(status) {

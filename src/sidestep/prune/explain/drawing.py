@@ -96,9 +96,11 @@ def svg(induced: Induced) -> str:
             places[each] = (WIDTH * (at + 1) / (len(row) + 1), HEIGHT * number + HEIGHT / 2)
     name, parts = labels(induced.nodes), []
     for edge in induced.edges:
-        (x1, y1), (x2, y2) = places[edge.left], places[edge.right]
-        parts.append(f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='#bbb'/>")
-        parts.append(_text((x1 + x2) / 2 + 8, (y1 + y2) / 2 + 3, edge.text, "#777", 10, anchor="start"))
+        (x1, y1), (x2, y2) = _short_of_boxes(places[edge.left], places[edge.right])
+        parts.append(
+            f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='currentColor' stroke-opacity='.3'/>"
+        )
+        parts.append(_text((x1 + x2) / 2 + 8, (y1 + y2) / 2 + 3, edge.text, "currentColor", 10, anchor="start"))
     removed = Counter[tuple[int, int]]()
     for dip in induced.dips:
         removed[dip.origin, dip.target] += dip.removed
@@ -109,8 +111,9 @@ def svg(induced: Induced) -> str:
         parts.append(_box(node, name[node.id], *places[node.id]))
     head = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT * len(rows)}' width='{WIDTH}' "
-        "font-family='sans-serif'><defs><marker id='sidestep-tip' markerWidth='8' markerHeight='8' refX='6' refY='3' "
-        "orient='auto'><path d='M0,0 L6,3 L0,6 z' fill='green'/></marker></defs>"
+        "style='max-width:100%' font-family='system-ui,sans-serif'><defs><marker id='sidestep-tip' markerWidth='8' "
+        "markerHeight='8' refX='6' refY='3' "
+        "orient='auto'><path d='M0,0 L6,3 L0,6 z' fill='#15875a'/></marker></defs>"
     )
     return head + "".join(parts) + "</svg>"
 
@@ -143,27 +146,39 @@ def _box(node: Node, name: str, x: float, y: float) -> str:
     left, top = x - width / 2, y - height / 2
     known = f"{node.kept:,} of {node.blocks:,} blocks" if node.blocks else "not indexed"
     return (
-        f"<rect x='{left:.0f}' y='{top:.0f}' width='{width}' height='{height}' rx='5' fill='#fff' stroke='#555'/>"
-        f"<rect x='{left:.0f}' y='{top + height - 5:.0f}' width='{width * share:.1f}' height='5' rx='2' fill='#4a8'/>"
-        + _text(x, y - 4, name if len(name) < 22 else name[:20] + "\u2026", "#000", 12)
-        + _text(x, y + 10, known, "#444", 10)
+        f"<rect x='{left:.0f}' y='{top:.0f}' width='{width}' height='{height}' rx='5' fill='none' "
+        "stroke='currentColor' stroke-opacity='.6'/>"
+        f"<rect x='{left:.0f}' y='{top + height - 5:.0f}' width='{width * share:.1f}' height='5' rx='2' "
+        "fill='#2f7fd0'/>"
+        + _text(x, y - 4, name if len(name) < 22 else name[:20] + "\u2026", "currentColor", 12)
+        + _text(x, y + 10, known, "currentColor", 10)
     )
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], label: str) -> str:
     """Beside the straight line, so that the ways there and back are two arrows, and short of both boxes."""
+    (x1, y1), (x2, y2) = _short_of_boxes(start, end, gap=3)
+    length = math.hypot(x2 - x1, y2 - y1) or 1.0
+    side_x, side_y = -6 * (y2 - y1) / length, 6 * (x2 - x1) / length
+    x1, y1, x2, y2 = x1 + side_x, y1 + side_y, x2 + side_x, y2 + side_y
+    line = (
+        f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='#15875a' stroke-width='1.6' "
+        "marker-end='url(#sidestep-tip)'/>"
+    )
+    return line + _text(
+        x1 + 0.3 * (x2 - x1) + 2 * side_x, y1 + 0.3 * (y2 - y1) + 2 * side_y, label, "#15875a", 10, "end"
+    )
+
+
+def _short_of_boxes(
+    start: tuple[float, float], end: tuple[float, float], gap: float = 0.0
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The straight line between two boxes, given by their middles; boxes are see-through, so it must not enter them."""
     (x1, y1), (x2, y2) = start, end
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
     dx, dy = (x2 - x1) / length, (y2 - y1) / length
-    reach = min(BOX[0] / 2 / max(abs(dx), 1e-9), BOX[1] / 2 / max(abs(dy), 1e-9)) + 3
-    side_x, side_y = -6 * dy, 6 * dx
-    x1, y1 = x1 + reach * dx + side_x, y1 + reach * dy + side_y
-    x2, y2 = x2 - reach * dx + side_x, y2 - reach * dy + side_y
-    line = (
-        f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='green' stroke-width='1.6' "
-        "marker-end='url(#sidestep-tip)'/>"
-    )
-    return line + _text(x1 + 0.3 * (x2 - x1) + 2 * side_x, y1 + 0.3 * (y2 - y1) + 2 * side_y, label, "green", 10, "end")
+    reach = min(BOX[0] / 2 / max(abs(dx), 1e-9), BOX[1] / 2 / max(abs(dy), 1e-9)) + gap
+    return (x1 + reach * dx, y1 + reach * dy), (x2 - reach * dx, y2 - reach * dy)
 
 
 def _text(x: float, y: float, text: str, colour: str, size: int, anchor: str = "middle") -> str:

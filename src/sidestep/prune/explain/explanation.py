@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
-from typing import Any
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import Any, ClassVar
 
 from sidestep.prune.analysis import StageReport
 from sidestep.prune.dips.induced import Induced
 from sidestep.prune.explain.drawing import dip_rows, graph_data, svg
-from sidestep.prune.explain.scan_blocks import ScanBlocks, join_blocks
-from sidestep.render import as_text, counted, size_text
+from sidestep.prune.explain.scan_blocks import ScanBlocks, block_map, join_blocks
+from sidestep.render import counted, size_text
+from sidestep.render.document import Cell, Drawing, Grid, Paragraph, Part, numbers
+from sidestep.render.report import Report
 
 DIPS = "What joins induce"
 DIP_FIELDS = ("from", "to", "says", "when", "blocks removed")
+MOST_MAPS = 8
+"""Scans of a query whose blocks are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +176,10 @@ def _merge_reasons(reasons: Iterable[Reason]) -> Iterator[Reason]:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Report):
     """What sidestep does for a query. Prints as a table, shows as HTML in a notebook, and is data by ``to_dict``."""
+
+    _title: ClassVar[str] = "What a query reads, and why"
 
     scans: tuple[ScanReport, ...]
     notes: tuple[str, ...] = ()
@@ -222,65 +222,41 @@ class Explanation:
     def _dips(self) -> list[tuple[str, str, str, str, int]]:
         return [] if self.induced is None else list(dip_rows(self.induced))
 
-    def __rich__(self) -> RenderableType:
-        return Group(*self._parts())
-
-    def __str__(self) -> str:
-        return as_text(self)
-
-    def _parts(self) -> Iterator[RenderableType]:
-        """Two tables that fit 80 columns: how much each scan reads, and what each condition did for it."""
-        if self.scans:
-            reads = _text_table("What the query reads")
-            reads.add_column("scan", overflow="fold")
-            for name in ("files", "row groups", "rows", "bytes"):
-                reads.add_column(name, justify="right")
-            why = _text_table("Why")
-            why.add_column("scan", overflow="fold")
-            why.add_column("condition", overflow="fold")
-            why.add_column("effect")
-            for label, scan in self._labels():
-                for name, each in _lines(label, scan):
-                    reads.add_row(name, *(Text(text, "green" if less else "") for text, less in _shares(each)))
-                for number, (condition, effect, skips) in enumerate(_effects(scan)):
-                    style = "green" if skips else "dim"
-                    why.add_row("" if number else label, Text(condition), Text(effect, style))
-                why.add_section()
-            yield reads
-            yield why
+    def _document(self) -> Iterator[Part]:
+        """How much each scan reads and what each condition did for it, its blocks as a map, and the join graph."""
+        if not self.scans:
+            yield Paragraph("The query reads no files.")
+        else:
+            yield from self._tables()
+            yield from self._maps()
             if rows := self._dips():
                 yield _dip_table(rows)
-        else:
-            yield Text("The query reads no files.")
-        if self.stages and self.scans:
-            yield Text(describe_stages(self.stages), style="dim")
+                yield Drawing(self.svg)
+            if self.stages:
+                yield Paragraph(describe_stages(self.stages), "dim")
         for remark in self._remarks():
-            yield Text(remark, style="yellow")
+            yield Paragraph(remark, "warn")
 
-    def _repr_html_(self) -> str:
-        parts = ["<div>"]
-        if self.scans:
-            reads = (
-                _html_row([name], [_html_share(*share) for share in _shares(each)])
-                for label, scan in self._labels()
-                for name, each in _lines(label, scan)
-            )
-            why = (
-                _html_row(["" if number else label, condition], [_html_effect(effect, skips)])
-                for label, scan in self._labels()
-                for number, (condition, effect, skips) in enumerate(_effects(scan))
-            )
-            parts.append(_html_table("What the query reads", ("scan", "files", "row groups", "rows", "bytes"), reads))
-            parts.append(_html_table("Why", ("scan", "condition", "effect"), why))
-            if rows := self._dips():
-                cells = (_html_row([*map(str, row)], []) for row in rows)
-                parts += [_html_table(DIPS, DIP_FIELDS, cells), self.svg]
-        else:
-            parts.append("<p>The query reads no files.</p>")
-        if self.stages and self.scans:
-            parts.append(f"<p style='opacity:.7'>{escape(describe_stages(self.stages))}</p>")
-        parts += [f"<p><b>{escape(remark)}</b></p>" for remark in self._remarks()]
-        return "".join([*parts, "</div>"])
+    def _tables(self) -> Iterator[Part]:
+        """Two tables that fit 80 columns of text."""
+        reads: list[list[Cell | str]] = []
+        why: list[list[Cell | str]] = []
+        rules = set()
+        for label, scan in self._labels():
+            reads += [[name, *_shares(each)] for name, each in _lines(label, scan)]
+            for number, (condition, effect, skips) in enumerate(_effects(scan)):
+                shown = Cell(condition, code=bool(condition))
+                why.append(["" if number else label, shown, Cell(effect, "good" if skips else "dim")])
+            rules.add(len(why) - 1)
+        yield Grid(("scan", *numbers("files", "row groups", "rows", "bytes")), reads, "What the query reads")
+        yield Grid(("scan", "condition", "effect"), why, "Why", frozenset(rules))
+
+    def _maps(self) -> Iterator[Part]:
+        """The blocks of scans that have several, of those with most."""
+        named = [(label, scan.blocks) for label, scan in self._labels()]
+        drawn = [(label, blocks) for label, blocks in named if blocks is not None and len(blocks) > 1]
+        chosen = sorted(drawn, key=lambda pair: -len(pair[1]))[:MOST_MAPS]
+        yield from (block_map(blocks, f"blocks of {label}") for label, blocks in drawn if (label, blocks) in chosen)
 
     def _labels(self) -> Iterator[tuple[str, ScanReport]]:
         """The scans with names that tell them apart: a table that is read twice is numbered."""
@@ -309,13 +285,11 @@ def describe_stages(stages: Iterable[StageReport]) -> str:
     return f"stages: {', '.join(texts)}"
 
 
-def _dip_table(rows: Iterable[tuple[str, str, str, str, int]]) -> Table:
-    table = _text_table(DIPS)
-    for name in DIP_FIELDS:
-        table.add_column(name, justify="right" if name == DIP_FIELDS[-1] else "left", overflow="fold")
-    for *texts, removed in rows:
-        table.add_row(*texts, Text(f"{removed:,}", "green" if removed else "dim"))
-    return table
+def _dip_table(rows: Iterable[tuple[str, str, str, str, int]]) -> Grid:
+    cells: list[list[Cell | str]] = [
+        [*texts, Cell(f"{removed:,}", "good" if removed else "dim")] for *texts, removed in rows
+    ]
+    return Grid((*DIP_FIELDS[:-1], *numbers(DIP_FIELDS[-1])), cells, DIPS)
 
 
 def _amounts(amounts: Amounts | None) -> dict[str, int | None]:
@@ -329,8 +303,8 @@ def _lines(label: str, scan: ScanReport) -> Iterator[tuple[str, ScanReport]]:
         yield from ((f"  group {group.number}", group.read) for group in scan.groups)
 
 
-def _shares(scan: ScanReport) -> Iterator[tuple[str, bool]]:
-    """Files, row groups, rows and bytes as text, each with whether it is less than everything.
+def _shares(scan: ScanReport) -> Iterator[Cell]:
+    """Files, row groups, rows and bytes, each as what is kept of all there is.
 
     Row groups and rows are those of indexed files; the others', which are read, add an unknown number.
     """
@@ -342,9 +316,11 @@ def _shares(scan: ScanReport) -> Iterator[tuple[str, bool]]:
         (scan.bytes, size_text, ""),
     ):
         if amounts is None:
-            yield "?", False
+            yield Cell("?")
         else:
-            yield f"{show(amounts.kept)} of {show(amounts.total)}{also}", amounts.kept < amounts.total
+            text = f"{show(amounts.kept)} of {show(amounts.total)}{also}"
+            share = amounts.kept / amounts.total if amounts.total else None
+            yield Cell(text, "good" if amounts.kept < amounts.total else "", share)
 
 
 def _effects(scan: ScanReport) -> Iterator[tuple[str, str, bool]]:
@@ -390,27 +366,3 @@ def _effect(reason: Reason, by_block: bool = False) -> tuple[str, bool]:
         return f"{reason.synopsis} rules out {groups}, but no whole file", False
     why = f"nothing: {reason.why_not}" if reason.why_not else "nothing more"
     return f"{reason.synopsis} skips {why}", False
-
-
-def _text_table(title: str) -> Table:
-    return Table(box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left", pad_edge=False)
-
-
-def _html_table(title: str, names: tuple[str, ...], rows: Iterator[str]) -> str:
-    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
-    return f"<table><caption style='text-align:left'><b>{title}</b></caption><tr>{head}</tr>{''.join(rows)}</table>"
-
-
-def _html_row(texts: list[str], cells: list[str]) -> str:
-    plain = "".join(f"<td style='text-align:left;padding-right:1em'>{escape(text)}</td>" for text in texts)
-    return f"<tr>{plain}{''.join(cells)}</tr>"
-
-
-def _html_share(text: str, less: bool) -> str:
-    return (
-        f"<td style='text-align:right;white-space:nowrap;padding-right:1em{';color:green' * less}'>{escape(text)}</td>"
-    )
-
-
-def _html_effect(text: str, skips: bool) -> str:
-    return f"<td style='text-align:left;{'color:green' if skips else 'opacity:.7'}'>{escape(text)}</td>"

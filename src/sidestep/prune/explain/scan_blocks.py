@@ -10,6 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sidestep.errors import SidestepError
+from sidestep.render import counted
+from sidestep.render.document import BlockMap, Paragraph, Part
+from sidestep.render.report import Report
 from sidestep.synopsis import Mask
 
 READ = "read"
@@ -32,7 +35,7 @@ class SkipReason:
 
 
 @dataclass(frozen=True, eq=False)
-class ScanBlocks:
+class ScanBlocks(Report):
     """All indexed blocks that a scan lists, in file order. What is known of each is a row of :meth:`to_arrow`."""
 
     table: str
@@ -63,6 +66,13 @@ class ScanBlocks:
         return tuple(
             READ if read else names[at] for read, at in zip(self.read.tolist(), self.reason.tolist(), strict=True)
         )
+
+    def _document(self) -> Iterator[Part]:
+        yield Paragraph(
+            f"{self.table}: {int(self.read.sum()):,} of {counted(len(self), 'block')} in "
+            f"{counted(len(self.files), 'file')} are read."
+        )
+        yield block_map(self, "Blocks in the order of their files")
 
     def to_arrow(self) -> pa.Table:
         """One row per block: file, row_group, rows, bytes, read, by, condition, synopsis."""
@@ -109,6 +119,15 @@ class ScanBlocks:
             reasons=(*self.reasons, reason),
             reason=np.where(chosen, np.int16(at), self.reason),
         )
+
+
+def block_map(blocks: ScanBlocks, title: str) -> BlockMap:
+    """The blocks as a picture: read, or the kind of proof that skips each."""
+    kinds = list(dict.fromkeys(reason.kind for reason in blocks.reasons))
+    numbers = np.array([1 + kinds.index(reason.kind) for reason in blocks.reasons] + [0], np.int16)
+    # A reason of -1 is the last of the numbers, that of blocks which are read.
+    drawn = np.where(blocks.read, np.int16(0), numbers[blocks.reason])
+    return BlockMap(title, (READ, *(f"skipped: {kind}" for kind in kinds)), drawn)
 
 
 def join_blocks(parts: Sequence[ScanBlocks | None]) -> ScanBlocks | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from sidestep.advisor.trials.cost import Reading, reading
 from sidestep.advisor.trials.trial import Blocks, catalog_of
 from sidestep.layout.replicas.search import check_budget
 from sidestep.spark.advise.column_study import ColumnSource, weigh_column_groups, weigh_replicas
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import draw_study
 from sidestep.spark.advise.today import read_today
@@ -24,10 +26,10 @@ from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import name_of, resolve
-from sidestep.store import locate
+from sidestep.spark.relation import resolve
+from sidestep.store import index_folder, locate
 from sidestep.store.index.table_index import open_index
-from sidestep.store.sidecars.layout import LayoutSpec
+from sidestep.store.sidecars.layout import LayoutSpec, load_layout
 from sidestep.synopsis import kept_blocks
 
 
@@ -63,13 +65,16 @@ def advise(
     if storage is not None:
         check_budget(storage)
     path = resolve(spark, table)
-    called = name or name_of(table, locate(path))
-    source = read_source(spark, path, called)
-    named = {**(tables or {}), called: source.schema}
+    spec = load_layout(index_folder(locate(path), index_dir))
+    names = names_in_logs(name, table, locate(path), spec)
+    source = read_source(spark, path, names[0])
     watch = Watch(spark.sparkContext, progress)
     with watch.stage("analyze"):
-        workload = read_workload(spark, log, named, dialect)
-        later = None if test_log is None else read_workload(spark, test_log, named, dialect)
+        called, workload = read_log_of(spark, log, names, source.schema, tables, dialect)
+        source = replace(source, name=called)
+        later = None
+        if test_log is not None:
+            later = read_workload(spark, test_log, {**(tables or {}), called: source.schema}, dialect)
     with watch.stage("sample"):
         study = draw_study(
             workload,
@@ -114,6 +119,7 @@ def advise(
         () if copied is None else copied[2],
         _command(table, log, chosen.layout, source, {"layout": "gsop-r", "storage": storage}, in_place=False),
         workload.notes,
+        workload.not_understood,
     )
 
 

@@ -14,14 +14,15 @@ from sidestep.advisor.layouts.what_if import GSOP, GSOP_R, SOP, WhatIf, WhatIfPo
 from sidestep.errors import SidestepError
 from sidestep.layout.replicas.search import check_budget
 from sidestep.spark.advise.column_study import ColumnSource, study_columns
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.jvm.sessions import leaves_session_active
-from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.analyze import LogSource
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import name_of, resolve
-from sidestep.store import locate
-from sidestep.store.sidecars.layout import LayoutSpec
+from sidestep.spark.relation import resolve
+from sidestep.store import index_folder, locate
+from sidestep.store.sidecars.layout import LayoutSpec, load_layout
 
 MOST_SIZES = 12
 SECONDS, REPLICA_SECONDS = 20.0, 30.0
@@ -53,11 +54,13 @@ def what_if(
     """
     check_budget(storage)
     path = resolve(spark, table)
-    called = name or name_of(table, locate(path))
-    source = read_source(spark, path, called)
+    spec = load_layout(index_folder(locate(path)))
+    names = names_in_logs(name, table, locate(path), spec)
+    source = read_source(spark, path, names[0])
     watch = Watch(spark.sparkContext, progress)
     with watch.stage("analyze"):
-        workload = read_workload(spark, log, {**(tables or {}), called: source.schema}, dialect)
+        called, workload = read_log_of(spark, log, names, source.schema, tables, dialect)
+        source = replace(source, name=called)
     with watch.stage("sample"):
         total = source.rows.count()
         if not total:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -27,6 +27,8 @@ from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
 from sidestep.prune.denormal.match import JoinMatch, find_matches
 from sidestep.render import counted, size_text
+from sidestep.render.document import Cell, Facts, Heading, Paragraph, Part
+from sidestep.render.report import Report
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.denormal.keys import CheckedKeys
 from sidestep.spark.jvm.bridge import Bridge
@@ -34,7 +36,7 @@ from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.log.analyze import LogSource, read_workload
 from sidestep.spark.log.statements import Table
 from sidestep.spark.log.uses import Meaning, is_for_run_time
-from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
+from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds, stages_table
 from sidestep.spark.relation import relation_at, resolve
 from sidestep.spark.table.column_groups import check_free
 from sidestep.spark.table.load import load
@@ -51,7 +53,7 @@ NAME = "the denormalized table"
 
 
 @dataclass(frozen=True)
-class DenormalizeReport:
+class DenormalizeReport(Report):
     """What was denormalized, or would be. ``str`` is for people, ``to_dict`` plain data."""
 
     table: str
@@ -73,6 +75,31 @@ class DenormalizeReport:
     stages: tuple[Stage, ...]
     load: LoadReport | None = None
     """How it was laid out; None in a dry run."""
+
+    def _document(self) -> Iterator[Part]:
+        about = "about " * (self.load is None)
+        larger = max(1, self.bytes, self.base_bytes)
+        yield Facts(
+            [
+                ("table", self.table + (" (not made: a dry run)" if self.load is None else "")),
+                ("each row is one of", self.fact),
+                ("rows", f"{self.rows:,}"),
+                ("columns", Cell(f"{len(self.columns):,}", more="which", lines=self.columns)),
+                ("looked up", "\n".join(self.roles)),
+                ("size", Cell(f"{about}{size_text(self.bytes)}", share=self.bytes / larger)),
+                ("its base tables", Cell(size_text(self.base_bytes), share=self.base_bytes / larger)),
+                (
+                    "queries that can read it",
+                    Cell(f"{self.rewritten:,} of {self.queries:,}", share=self.rewritten / max(1, self.queries)),
+                ),
+            ]
+        )
+        yield from (Paragraph(note) for note in self.notes)
+        if self.load is None:
+            yield stages_table(self.stages)
+        else:
+            yield Heading("How it was laid out")
+            yield from self.load._document()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from typing import Literal as OneOf
 
 from pyspark.sql import SparkSession
-from rich.console import Console, Group, RenderableType
 
 from sidestep.errors import SidestepError
+from sidestep.render.document import Command, Heading, Paragraph, Part
+from sidestep.render.report import Report
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.log.event_log import is_event_log, read_event_log
 from sidestep.spark.log.fp_growth import FrequentSets
@@ -36,7 +37,6 @@ from sidestep.workload import (
     to_json,
 )
 from sidestep.workload import analyze as analyze_workload
-from sidestep.workload.analysis.views import render_analysis, save_page
 
 LogSource = str | os.PathLike[str] | Sequence[str] | Workload
 """A log: a file or a folder of any kind, a list of statements, or what one was read as."""
@@ -44,14 +44,18 @@ MOST_FAILURES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class LogAnalysis:
+class LogAnalysis(Report):
     """What a log says of its tables. Prints as a report, shows as HTML in a notebook, and is data by ``to_dict``."""
+
+    _title: ClassVar[str] = "Workload analysis"
 
     analysis: Analysis
     failures: tuple[Failure, ...] = ()
     """The statements that were not understood, each with the reason."""
     statements: tuple[Statement, ...] = ()
     """Those that were, as far as the log has their text."""
+    command: str = "sidestep advise LOG -t NAME=PATH"
+    """The next step."""
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -81,34 +85,25 @@ class LogAnalysis:
             written.append(one)
         return written
 
-    def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Save the report as one HTML page with its curves."""
-        try:
-            save_page(self.analysis, path)
-        except ModuleNotFoundError as problem:
-            raise SidestepError(
-                f"The page's curves need plotly, which is not installed: pip install {problem.name}."
-            ) from problem
-
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, with the first failures by statement."""
         listed = [
-            {"source": failure.statement.source, "sql": failure.statement.sql[:500], "reason": failure.reason}
+            {
+                "source": failure.statement.source,
+                "sql": failure.statement.sql[:500],
+                "reason": failure.reason,
+                "hint": failure.hint,
+            }
             for failure in self.failures[:MOST_FAILURES]
         ]
         return {**to_json(self.analysis), "failed": listed}
 
-    def __rich__(self) -> RenderableType:
-        return Group(*render_analysis(self.analysis))
-
-    def __str__(self) -> str:
-        console = Console(width=100, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return "\n".join(line.rstrip() for line in capture.get().rstrip().splitlines())
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _document(self) -> Iterator[Part]:
+        yield from self.analysis._document()
+        if any(len(table.features) for table in self.analysis.tables):
+            yield Heading("Next step")
+            yield Paragraph("See what these queries would read under other layouts; nothing is written:")
+            yield Command(self.command)
 
 
 @leaves_session_active
@@ -149,7 +144,17 @@ def analyze(
     with watch.stage("choose features"):
         analysis = analyze_workload(workload, asked or None, options, mine, tune)
     statements = (Statement(one.sql, one.time, one.count, one.user) for one in workload.queries if one.sql)
-    return LogAnalysis(analysis, workload.failures, tuple(statements))
+    return LogAnalysis(analysis, workload.failures, tuple(statements), _next_step(log, tables or {}, analysis))
+
+
+def _next_step(log: LogSource, tables: Mapping[str, Table], analysis: Analysis) -> str:
+    """The command that estimates layouts for the table with most features that queries share."""
+    best = max(analysis.tables, key=lambda table: (table.features.covered, -analysis.tables.index(table))).table
+    paths = {name: os.fspath(path) for name, path in tables.items() if isinstance(path, str | os.PathLike)}
+    words = ["sidestep", "advise", os.fspath(log) if isinstance(log, str | os.PathLike) else "LOG"]
+    for name in (best, *(name for name in paths if name != best)):
+        words += ["-t", f"{name}={paths.get(name, 'PATH')}"]
+    return shlex.join(words)
 
 
 def read_workload(

@@ -35,6 +35,8 @@ class NotUnderstood:
     """Why it is not known what a statement asks for."""
 
     reason: str
+    hint: str = ""
+    """What to pass or do about it."""
 
 
 def analyze_statements(
@@ -62,7 +64,7 @@ def analyze_statements(
         translation = translations[statement.sql]
         meaning = meanings[translation] if isinstance(translation, str) else translation
         if isinstance(meaning, NotUnderstood):
-            failures.append(Failure(statement, meaning.reason))
+            failures.append(Failure(statement, meaning.reason, meaning.hint))
         else:
             queries.append(_query(statement, *meaning))
     return Workload(tuple(queries), tuple(failures))
@@ -113,7 +115,7 @@ def _meaning(
 ) -> Meaning | NotUnderstood:
     plan = unpack_meaning(line)
     if isinstance(plan, Refusal):
-        return NotUnderstood(failure_reason(plan.condition, plan.about, plan.message))
+        return not_understood(plan.condition, plan.about, plan.message)
     try:
         uses, joins = interpret(read_plan(plan), lambda scan: table_name(scan, names))
     except Exception as problem:
@@ -152,26 +154,30 @@ def name_parts(name: str) -> list[str]:
     return parts
 
 
-def failure_reason(condition: str, about: str, message: str) -> str:
-    """Why a statement is not understood, in a sentence, from Spark's error condition and message.
+def not_understood(condition: str, about: str, message: str) -> NotUnderstood:
+    """Why a statement is not understood, and what to pass, from Spark's error condition and message.
 
-    >>> failure_reason("TABLE_OR_VIEW_NOT_FOUND", "`nope`", "…")
-    'unknown table `nope`: name it with its path (tables=…, or -t NAME=PATH)'
+    >>> not_understood("TABLE_OR_VIEW_NOT_FOUND", "`sales`.`nope`", "…")
+    NotUnderstood(reason='unknown table `sales`.`nope`', hint="tables={'sales.nope': PATH}, or -t sales.nope=PATH")
     """
     said = message.removeprefix(f"[{condition}]").strip().rstrip(";")
     if condition == "NotAQuery":
-        return f"not a query but {about}: only what reads tables says how they are read"
+        return NotUnderstood(f"not a query but {about}: only what reads tables says how they are read")
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
-        return f"unknown table {about}: name it with its path (tables=…, or -t NAME=PATH)"
+        name = about.replace("`", "") or "NAME"
+        return NotUnderstood(f"unknown table {about}", f"tables={{{name!r}: PATH}}, or -t {name}=PATH")
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")):
-        return f"unknown column {about}: {said}" if about else f"unknown column: {said}"
+        reason = f"unknown column {about}: {said}" if about else f"unknown column: {said}"
+        return NotUnderstood(reason, "is the path that was given for its table the right one?")
     if condition.startswith("UNRESOLVED_ROUTINE"):
-        return f"unknown function {about}: register it in the session before the log is analyzed"
+        return NotUnderstood(f"unknown function {about}", "register it in the session before the log is read")
     if condition.startswith("PARSE_"):
-        return f"not parsable: {said}"
+        return NotUnderstood(
+            f"not parsable: {said}", "for another system's SQL: dialect='postgres', or --dialect postgres"
+        )
     if condition == "StackOverflowError":
-        return "nested too deeply for Spark's analyzer"
-    return f"not analyzable: {said or condition}"
+        return NotUnderstood("nested too deeply for Spark's analyzer")
+    return NotUnderstood(f"not analyzable: {said or condition}")
 
 
 def translate(sql: str, dialect: str) -> str | NotUnderstood:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
 
-from sidestep.render import as_text, size_text
+from sidestep.render import size_text
+from sidestep.render.document import Cell, Grid, Part, number
+from sidestep.render.report import Report
 from sidestep.spark.jvm.bridge import Bridge
 
 
@@ -69,7 +69,7 @@ class MemoryMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(Report):
     """All file scans of a query, in no particular order. A scan whose result was reused is there once."""
 
     scans: tuple[ScanMetrics, ...]
@@ -91,28 +91,24 @@ class Metrics:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def __rich__(self) -> RenderableType:
-        table = Table("scan", box=box.SIMPLE_HEAD, title="What was read", title_justify="left")
-        for heading in ("files", "rows", "bytes"):
-            table.add_column(heading, justify="right")
-        for scan in self.scans:
-            table.add_row(scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes))
-        for cached in self.memory:
-            table.add_row(f"{cached.table or 'a DataFrame'} in memory", "-", f"{cached.rows:,}", "-")
-        chosen = [(scan, each) for scan in self.scans for each in scan.selectors]
-        if not chosen:
-            return table
-        choices = Table("scan", "by", "from", box=box.SIMPLE_HEAD, title_justify="left")
-        choices.title = "What was chosen when it ran"
-        for heading in ("values", "files"):
-            choices.add_column(heading, justify="right")
-        for scan, each in chosen:
-            values = "-" if each.values is None else f"{each.values:,}"
-            choices.add_row(scan.table, each.by, each.source, values, f"{scan.files:,} of {scan.planned_files:,}")
-        return Group(table, choices)
-
-    def __str__(self) -> str:
-        return as_text(self)
+    def _document(self) -> Iterator[Part]:
+        rows = [[scan.table, f"{scan.files:,}", f"{scan.rows:,}", size_text(scan.bytes)] for scan in self.scans]
+        rows += [[f"{each.table or 'a DataFrame'} in memory", "-", f"{each.rows:,}", "-"] for each in self.memory]
+        yield Grid(("scan", number("files"), number("rows"), number("bytes")), rows, "What was read")
+        chosen: list[list[Cell | str]] = [
+            [
+                scan.table,
+                Cell(each.by, code=True),
+                each.source,
+                "-" if each.values is None else f"{each.values:,}",
+                Cell(f"{scan.files:,} of {scan.planned_files:,}", share=scan.files / max(1, scan.planned_files)),
+            ]
+            for scan in self.scans
+            for each in scan.selectors
+        ]
+        if chosen:
+            heads = ("scan", "by", "from", number("values"), number("files"))
+            yield Grid(heads, chosen, "What was chosen when it ran")
 
 
 def metrics(df: DataFrame) -> Metrics:

@@ -27,10 +27,7 @@ def self_check(spark: SparkSession, bridge: Bridge, inspector: Any) -> None:
     query is planned, and its files are listed, in the driver; it runs where workers see the same folder.
     """
     try:
-        for source in java_sources():
-            bridge.load(source.removesuffix(".java"))
-        with tempfile.TemporaryDirectory(prefix="sidestep-") as folder:
-            _skips_a_file(spark, inspector, folder)
+        try_out(spark, bridge, inspector)
     except Exception as problem:
         raise SidestepError(
             f"sidestep does not work with Spark {spark.version}, which is newer than those that it was tested with "
@@ -43,6 +40,14 @@ def self_check(spark: SparkSession, bridge: Bridge, inspector: Any) -> None:
         SidestepWarning,
         stacklevel=4,
     )
+
+
+def try_out(spark: SparkSession, bridge: Bridge, inspector: Any) -> None:
+    """Compile every Java source, and have a query skip a file; an error says what does not work."""
+    for source in java_sources():
+        bridge.load(source.removesuffix(".java"))
+    with tempfile.TemporaryDirectory(prefix="sidestep-") as folder:
+        _skips_a_file(spark, inspector, folder)
 
 
 def _skips_a_file(spark: SparkSession, inspector: Any, folder: str) -> None:

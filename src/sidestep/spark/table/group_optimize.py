@@ -23,8 +23,9 @@ from sidestep.advisor.layouts.column_groups import ChosenGroups
 from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups
 from sidestep.spark.advise.group_drift import measure_group_drift
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import data_columns
-from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.analyze import LogSource
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import every_grouped_row, groups_session
@@ -222,7 +223,7 @@ class Regrouped:
 def group_drift(
     spark: SparkSession,
     root: Location,
-    name: str,
+    name: str | None,
     log: LogSource,
     tables: Mapping[str, Table] | None,
     dialect: str | None,
@@ -236,15 +237,15 @@ def group_drift(
             f"that: lay it out anew with sidestep.load(spark, {root.uri!r}, log=…, layout='gsop-r', storage=…)."
         )
     with watch.stage("analyze"):
-        workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
+        called, workload = read_log_of(spark, log, _names(name, target), target.schema, tables, dialect)
     with watch.stage("choose"):
-        return measure_group_drift(workload, _source(spark, target, name), target.table, target.index, watch.tell)
+        return measure_group_drift(workload, _source(spark, target, called), target.table, target.index, watch.tell)
 
 
 def choose_anew(
     spark: SparkSession,
     root: Location,
-    name: str,
+    name: str | None,
     log: LogSource,
     tables: Mapping[str, Table] | None,
     dialect: str | None,
@@ -254,9 +255,14 @@ def choose_anew(
     """The groups that suit a log, for a table that is in column groups already; with copies within ``storage``."""
     target = open_groups(groups_session(spark), root)
     with watch.stage("analyze"):
-        workload = read_workload(spark, log, {**(tables or {}), name: target.schema}, dialect)
+        called, workload = read_log_of(spark, log, _names(name, target), target.schema, tables, dialect)
     with watch.stage("choose"):
-        return choose_column_groups(workload, _source(spark, target, name), None, watch.tell, storage)
+        return choose_column_groups(workload, _source(spark, target, called), None, watch.tell, storage)
+
+
+def _names(name: str | None, target: GroupsTarget) -> tuple[str, ...]:
+    """What a log may call a table in column groups."""
+    return names_in_logs(name, target.root.uri, target.root, next(iter(target.plans.values())).spec)
 
 
 def _source(spark: SparkSession, target: GroupsTarget, name: str) -> ColumnSource:
@@ -307,7 +313,12 @@ def _regroup(
 def new_division(spark: SparkSession, old: GroupsTarget, chosen: ChosenGroups) -> GroupsTarget:
     """The table with its columns in other groups, whose numbers come after all that there have been."""
     before = next(iter(old.plans.values())).spec
-    spec = LayoutSpec(min_size=before.min_size, file_bytes=before.file_bytes, unit_rows=before.unit_rows)
+    spec = LayoutSpec(
+        min_size=before.min_size,
+        file_bytes=before.file_bytes,
+        unit_rows=before.unit_rows,
+        log_name=before.log_name,
+    )
     first = len(old.groups.groups)
     plans = plan_groups(spark, old.schema, chosen, spec, first)
     groups = column_groups(old.groups.schema, plans, old.groups.buckets, old.groups)

@@ -21,17 +21,19 @@ from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import DamagedFile, SidestepError
 from sidestep.predicate import DataType, parse_type
 from sidestep.spark.advise.drift import measure_drift
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session, same_interpreter
-from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.analyze import LogSource
 from sidestep.spark.log.statements import Table
 from sidestep.spark.progress import Progress, Watch
-from sidestep.spark.relation import iceberg_of, name_of, resolve
+from sidestep.spark.relation import iceberg_of, resolve
 from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as table_status
 from sidestep.store.block_column import block_name, without_block_column
+from sidestep.store.index.index_file import index_folder
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.sidecars.layout import LayoutSpec, load_layout
 from sidestep.store.snapshot import Field
@@ -93,9 +95,9 @@ def index(
     watch = Watch(spark.sparkContext, progress)
     workload, usage = None, None
     if log is not None:
-        called = name or name_of(table, snapshot.root)
+        names = names_in_logs(name, table, snapshot.root, load_layout(index_folder(snapshot.root, index_dir)))
         with watch.stage("analyze"):
-            workload = read_workload(spark, log, {**(tables or {}), called: _schema(spark, snapshot, path)}, dialect)
+            called, workload = read_log_of(spark, log, names, _schema(spark, snapshot, path), tables, dialect)
             usage = column_usage(workload, called, stored)
     opened = open_index(snapshot.root, index_dir)
     keys = _ColumnKeys.of(snapshot, opened)
@@ -270,13 +272,14 @@ def status(
     path = resolve(spark, table)
     found = table_status(path, index_dir)
     quiet = quiet_session(spark)
-    called = name or name_of(table, locate(path))
     if found.groups and found.files:
-        drift, _, _ = group_drift(quiet, locate(path), called, log, tables, dialect, Watch(spark.sparkContext))
+        drift, _, _ = group_drift(quiet, locate(path), name, log, tables, dialect, Watch(spark.sparkContext))
         return replace(found, drift=drift)
-    source, index = read_source(quiet, path, called), open_index(path, index_dir)
-    workload = read_workload(quiet, log, {**(tables or {}), called: source.schema}, dialect)
-    drift, _ = measure_drift(workload, source, index, load_layout(index.folder) or LayoutSpec())
+    source, index = read_source(quiet, path, ""), open_index(path, index_dir)
+    spec = load_layout(index.folder) or LayoutSpec()
+    names = names_in_logs(name, table, locate(path), spec)
+    called, workload = read_log_of(quiet, log, names, source.schema, tables, dialect)
+    drift, _ = measure_drift(workload, replace(source, name=called), index, spec)
     return replace(found, drift=drift)
 
 

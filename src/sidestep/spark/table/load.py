@@ -18,10 +18,11 @@ from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
 from sidestep.layout.replicas.search import check_budget
 from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups, weigh_column_groups, weigh_replicas
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import Source, read_source
 from sidestep.spark.advise.study import choose_layout
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
-from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.analyze import LogSource
 from sidestep.spark.log.statements import Table
 from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features
 from sidestep.spark.organize.organize import unit_expression
@@ -45,7 +46,7 @@ from sidestep.store import Location, Snapshot, TableIndex, locate
 from sidestep.store.commit.log_entry import has_version
 from sidestep.store.commit.transaction import check_writable, with_retries
 from sidestep.store.index.grouped_table import read_groups
-from sidestep.store.index.index_file import FOLDER
+from sidestep.store.index.index_file import FOLDER, index_folder
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import list_files, list_names
 from sidestep.store.parquet.row_counts import count_rows
@@ -58,7 +59,7 @@ from sidestep.store.snapshots.groups import has_groups
 from sidestep.store.upkeep.false_positives import remember_keeping
 from sidestep.synopsis.recipe import Recipe, RecipeText, bytes_of, parse_recipes
 from sidestep.workload.features.feature_set import FeatureSet
-from sidestep.workload.query import Workload
+from sidestep.workload.query import FailureGroup, Workload
 from sidestep.workload.table import ColumnUsage, column_usage, table_workload
 
 OPERATION = "OPTIMIZE"
@@ -154,7 +155,7 @@ def load(
     path = resolve(spark, source)
     root = locate(path)
     if has_groups(root):
-        options = {"name": name or name_of(source, root), "log": log, "tables": tables, "dialect": dialect}
+        options = {"name": name, "log": log, "tables": tables, "dialect": dialect}
         others: dict[str, Any] = {
             "features": features,
             "by": by,
@@ -166,6 +167,7 @@ def load(
         others |= {"budget": budget, "limit": limit, "index_dir": index_dir, "groups": groups, "storage": storage}
         if target is None or locate(resolve(spark, target)).uri == root.uri:
             return _load_anew(spark, root, in_groups, options, others, Watch(spark.sparkContext, progress))
+        options["name"] = name or name_of(source, root)
         return _load_whole_rows(spark, root, target, {**options, **others, "layout": layout, "progress": progress})
     if in_groups:
         refused = {"features": features, "by": by, "num_features": num_features, "order": order, "family": family}
@@ -180,8 +182,12 @@ def load(
     request = LayoutRequest(given, by, num_features, min_size, order, unit_rows, file_bytes, family, groups, storage)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
 
+    failures: tuple[FailureGroup, ...] = ()
+
     def work() -> LoadReport:
-        origin = read_source(quiet, path, name or name_of(source, root))
+        nonlocal failures
+        names = names_in_logs(name, source, root, load_layout(index_folder(root, index_dir)))
+        origin = read_source(quiet, path, names[0])
         if in_groups:
             check_group_names(origin)
         if groups is not None and len(given_groups(groups, origin.schema.names)) == 1:
@@ -190,8 +196,10 @@ def load(
         with watch.stage("analyze"):
             workload, usage = None, None
             if log is not None:
-                workload = read_workload(quiet, log, {**(tables or {}), origin.name: origin.schema}, dialect)
+                called, workload = read_log_of(quiet, log, names, origin.schema, tables, dialect)
+                origin = replace(origin, name=called)
                 usage = column_usage(workload, origin.name)
+                failures = workload.not_understood
         notes: list[str] = [] if workload is None else list(workload.notes)
         request_of_groups = GroupsRequest(request, destination, synopses, size, limit)
         if layout in ("gsop", "gsop-r") and workload is not None and usage is not None:
@@ -232,7 +240,7 @@ def load(
         state = table_state(quiet, snapshot, index, origin.schema, spec, checked, making)
         return _lay_out(origin, state, choice, chosen, watch, notes)
 
-    return with_retries(work)
+    return replace(with_retries(work), not_understood=failures)
 
 
 @dataclass(frozen=True)
@@ -382,6 +390,7 @@ def _load_groups(
         spec,
         min_size=spec.min_size if asked.min_size is None else asked.min_size,
         file_bytes=spec.file_bytes if asked.file_bytes is None else asked.file_bytes,
+        log_name=source.name,
     )
     with watch.stage("count"):
         files = NumberedFiles(source.rows)
@@ -494,6 +503,7 @@ def _choose_spec(
         demands=before.demands,
         demands_of=before.demands_of,
         tree=before.tree if request.by is None else None,
+        log_name=before.log_name,
         tree_units=before.tree_units if request.by is None else (0,),
         source=before.source if request.by is None else "",
     )
@@ -530,7 +540,7 @@ def _choose_by_log(
         tell=watch.tell,
     )
     checked = check_features(spark, chosen.layout.features, source.schema)
-    return checked, spec_of(chosen, checked, spec), chosen
+    return checked, replace(spec_of(chosen, checked, spec), log_name=source.name), chosen
 
 
 def _choose_features(request: LayoutRequest, folder: Location, before: LayoutSpec) -> FeatureSet | None:

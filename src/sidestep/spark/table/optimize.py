@@ -29,15 +29,19 @@ from pyspark.sql import functions as f
 from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
+from sidestep.render import counted
+from sidestep.render.document import Cell, Facts, Paragraph, Part
+from sidestep.render.report import Report
 from sidestep.spark.advise.drift import UNORGANIZED, measure_drift
+from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import read_source
 from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
-from sidestep.spark.log.analyze import LogSource, read_workload
+from sidestep.spark.log.analyze import LogSource
 from sidestep.spark.log.statements import Table
 from sidestep.spark.organize.organize import Organized, unit_expression
-from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds
-from sidestep.spark.relation import every_row, name_of, without_block_ids
+from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds, stages_table
+from sidestep.spark.relation import every_row, without_block_ids
 from sidestep.spark.table.chosen import spec_of, with_value_sets
 from sidestep.spark.table.column_groups import open_groups
 from sidestep.spark.table.group_optimize import Merged, Waiting, group_drift, merge_units, regroup
@@ -59,7 +63,7 @@ BATCH_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeReport:
+class OptimizeReport(Report):
     """What was organized, and what waits."""
 
     root: str
@@ -82,6 +86,31 @@ class OptimizeReport:
     @property
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
+
+    def _document(self) -> Iterator[Part]:
+        files = self.files_removed + self.files_untouched
+        version = "" if self.version is None else f", version {self.version}"
+        yield Facts(
+            [
+                ("table", f"{self.root}{version}"),
+                ("organized", f"{counted(self.rows, 'row')} as {counted(self.units, 'unit')}"),
+                (
+                    "files replaced",
+                    Cell(f"{self.files_removed:,} of {files:,}", share=self.files_removed / max(1, files)),
+                ),
+                ("files written", f"{self.files_written:,}, with {counted(self.blocks, 'block')}"),
+                ("commits", f"{self.batches:,}"),
+            ]
+        )
+        if self.waiting_files:
+            yield Paragraph(
+                f"{counted(self.waiting_rows, 'row')} in {counted(self.waiting_files, 'file')} wait until enough of "
+                "their units have come; all=True organizes them now.",
+                "warn",
+            )
+        if self.drift is not None:
+            yield from self.drift._document()
+        yield stages_table(self.stages)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -143,15 +172,14 @@ def optimize(
     if has_groups(root):
         given_anyway = {"features": features, "by": by, "where": where, "synopses": synopses, "index_dir": index_dir}
         _refuse_for_groups(root, **given_anyway)
-        log_options = (name or name_of(table, root), log, tables, dialect)
+        log_options = (name, log, tables, dialect)
         return _optimize_groups(quiet, root, log_options, watch, enough=enough, every=all)
     if log is not None and (features is not None or by is not None):
         raise SidestepError("Give either a log to lay the table out for, or features and units, not both.")
     given = features if isinstance(features, FeatureSet | None) else FeatureSet.load(features)
     drift, moved = None, None
     if log is not None:
-        named = name or name_of(table, root)
-        moved = _look_at_drift(quiet, root, named, index_dir, log, tables, dialect, synopses, watch)
+        moved = _look_at_drift(quiet, root, (name, table), index_dir, log, tables, dialect, synopses, watch)
         drift = moved.drift
         if moved.units:
             given, synopses = moved.chosen.layout.features, moved.synopses
@@ -165,7 +193,7 @@ def optimize(
         check_condition(quiet, state, where)
     spec = replace(spec, features=state.features_id) if given is not None else spec
     if moved is not None and moved.units:
-        spec = spec_of(moved.chosen, state.checked, spec)
+        spec = replace(spec_of(moved.chosen, state.checked, spec), log_name=moved.log_name)
     stored = replace(spec, by=state.spec.by if anew else spec.by)
     if given is not None and stored != load_layout(state.index.folder):
         if state.features_id is not None:
@@ -217,7 +245,7 @@ def _refuse_for_groups(root: Location, **options: object) -> None:
 def _optimize_groups(
     spark: SparkSession,
     root: Location,
-    by_log: tuple[str, LogSource | None, Mapping[str, Table] | None, str | None],
+    by_log: tuple[str | None, LogSource | None, Mapping[str, Table] | None, str | None],
     watch: Watch,
     *,
     enough: int | None,
@@ -261,12 +289,14 @@ class _Moved:
     units: tuple[str, ...]
     """Those to lay out anew."""
     synopses: RecipeText | None
+    log_name: str
+    """What the log calls the table."""
 
 
 def _look_at_drift(
     spark: SparkSession,
     root: Location,
-    name: str,
+    called: tuple[str | None, str | os.PathLike[str]],
     index_dir: str | os.PathLike[str] | None,
     log: LogSource,
     tables: Mapping[str, Table] | None,
@@ -274,10 +304,13 @@ def _look_at_drift(
     synopses: RecipeText | None,
     watch: Watch,
 ) -> _Moved:
-    source, index = read_source(spark, root.uri, name), open_index(root, index_dir)
-    with watch.stage("analyze"):
-        workload = read_workload(spark, log, {**(tables or {}), name: source.schema}, dialect)
+    """How far a log's queries have moved; ``called`` has what it calls the table, if that was said, and the table."""
+    index = open_index(root, index_dir)
     spec = load_layout(index.folder) or LayoutSpec()
+    source = read_source(spark, root.uri, "")
+    with watch.stage("analyze"):
+        name, workload = read_log_of(spark, log, names_in_logs(*called, root, spec), source.schema, tables, dialect)
+    source = replace(source, name=name)
     with watch.stage("choose"):
         drift, chosen = measure_drift(workload, source, index, spec, watch.tell)
     kept = {column: index.recipes.get(column, Recipe()) for column in source.types}
@@ -288,7 +321,7 @@ def _look_at_drift(
         for column, recipe in recipes.items()
         if recipe != kept[column] and not recipe.groups
     }
-    return _Moved(drift, chosen, drift.worthwhile, changed or None)
+    return _Moved(drift, chosen, drift.worthwhile, changed or None, name)
 
 
 def _only_units(state: TableState, files: Sequence[DataFile], units: Collection[str], todo: Todo) -> Todo:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sidestep.render import counted, size_text
+from sidestep.render.document import Cell, Details, Facts, Grid, Paragraph, Part, numbers
+from sidestep.render.report import Report
 from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
-from sidestep.spark.progress import Stage, stage_seconds
+from sidestep.spark.progress import Stage, stage_seconds, stages_table
 from sidestep.spark.table.column_groups import LoadedGroup, PartRows
 from sidestep.spark.table.state import TableState
 from sidestep.store.location import Location
@@ -18,6 +20,7 @@ from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.snapshot import DataFile, Snapshot
 from sidestep.synopsis.build import BuildPlan
 from sidestep.synopsis.recipe import Recipe, Recipes, partitions_text, recipe_text
+from sidestep.workload.query import FailureGroup, failures_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def _copies(rows: PartRows | None) -> str:
 
 
 @dataclass(frozen=True)
-class LoadReport:
+class LoadReport(Report):
     """The outcome of a load. ``str`` is a breakdown for people, ``to_dict`` plain data."""
 
     table: str
@@ -77,6 +80,8 @@ class LoadReport:
     """What is to be said of synopses that were just chosen."""
     groups: tuple[GroupReport, ...] = ()
     """The column groups, if the table is in such."""
+    not_understood: tuple[FailureGroup, ...] = ()
+    """The statements of the log that could not be used, by reason, with what to pass."""
 
     @classmethod
     def of(
@@ -168,6 +173,54 @@ class LoadReport:
     def seconds(self) -> float:
         return sum(stage.seconds for stage in self.stages)
 
+    def _document(self) -> Iterator[Part]:
+        made = ", ".join(f"{name} {_recipe_text(recipe)}" for name, recipe in self.synopses.items())
+        yield Facts(
+            [
+                ("table", f"{self.table}, version {self.version}"),
+                ("rows", f"{self.rows:,}"),
+                ("blocks", f"{self.blocks:,}, in {counted(self.units, 'unit')} and {counted(self.files, 'file')}"),
+                ("distinct vectors", f"{self.vectors:,}"),
+                (
+                    "size",
+                    Cell(
+                        f"{size_text(self.bytes_after)}, before {size_text(self.bytes_before)}",
+                        share=self.bytes_after / max(1, self.bytes_after, self.bytes_before),
+                    ),
+                ),
+                ("synopses", f"{made or 'none'}, beside zone maps"),
+            ]
+        )
+        if self.groups:
+            yield self._groups_table()
+        yield from (Paragraph(note) for note in self.notes)
+        if self.not_understood:
+            yield Details("What was not understood of the log", (failures_table(self.not_understood),))
+        if self.features:
+            rows: list[list[Cell | str]] = [
+                [f"{at:,}", Cell(text, code=True)] for at, text in enumerate(self.features, 1)
+            ]
+            also = f", {len(self.left_out):,} left out" if self.left_out else ""
+            grid = Grid((*numbers("#"), "feature"), rows)
+            yield Details(f"{counted(len(rows), 'feature')} used{also}", (grid,), in_text=False)
+        yield stages_table(self.stages)
+
+    def _groups_table(self) -> Grid:
+        rows: list[list[Cell | str]] = [
+            [
+                f"{at}",
+                ", ".join(group.columns),
+                f"{group.rows:,}",
+                f"{group.blocks:,}",
+                f"{group.files:,}",
+                Cell(size_text(group.bytes), share=group.bytes / max(1, self.bytes_after)),
+                "; ".join(filter(None, (group.arrangement, group.copies))),
+            ]
+            for at, group in enumerate(self.groups)
+        ]
+        heads = (*numbers("group"), "columns", *numbers("rows", "blocks", "files", "size"), "arranged")
+        return Grid(heads, rows, f"Column groups, read by sidestep.read(spark, {self.table!r})")
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -179,6 +232,7 @@ class LoadReport:
             "synopses": {name: recipe.to_json() for name, recipe in self.synopses.items()},
             "notes": list(self.notes),
             "groups": [asdict(group) | {"columns": list(group.columns)} for group in self.groups],
+            "not_understood": [asdict(group) for group in self.not_understood],
             "seconds": round(self.seconds, 3),
         }
 
@@ -208,7 +262,7 @@ def _recipe_text(recipe: Recipe) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteReport:
+class WriteReport(Report):
     """One append, delete or update, and what it cost."""
 
     operation: str
@@ -272,6 +326,20 @@ class WriteReport:
         """Rows and bytes written for each row that was deleted or changed: what it costs that files are replaced."""
         return (self.rows_written / self.rows, self.bytes_written / self.rows) if self.rows else (0.0, 0.0)
 
+    def _document(self) -> Iterator[Part]:
+        verb = {"append": "added", "delete": "deleted", "update": "changed"}[self.operation]
+        yield Facts(
+            [
+                ("table", f"{self.root}, version {self.version}"),
+                (f"rows {verb}", f"{self.rows:,}"),
+                *(() if self.operation == "append" else _looked_at(self, self.files_removed)),
+                *_written(self),
+            ]
+        )
+        if self.operation != "append" and (cost := _cost_text(self.rows, self.rows_written, self.bytes_written)):
+            yield Paragraph(cost.strip(), "dim")
+        yield stages_table(self.stages)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         rows, size = self.rewritten_per_row
@@ -306,7 +374,7 @@ def _cost_text(changed: int, rows: int, size: int) -> str:
 
 
 @dataclass(frozen=True)
-class MergeReport:
+class MergeReport(Report):
     """One merge: what became of the rows, and how much of the table was read and written for it."""
 
     root: str
@@ -414,6 +482,21 @@ class MergeReport:
             stages=self.stages,
         )
 
+    def _document(self) -> Iterator[Part]:
+        yield Facts(
+            [
+                ("table", f"{self.root}, version {self.version}"),
+                ("rows of the source", f"{self.source_rows:,}"),
+                ("rows updated", f"{self.rows_updated:,}"),
+                ("rows deleted", f"{self.rows_deleted:,}"),
+                ("rows inserted", f"{self.rows_inserted:,}"),
+                *_looked_at(self, self.files_rewritten),
+                *_written(self),
+            ]
+        )
+        yield from (Paragraph(f"Looked at by {reason}.", "dim") for reason in self.reasons)
+        yield stages_table(self.stages)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         rows, size = self.rewritten_per_row
@@ -444,3 +527,21 @@ class MergeReport:
                 f"  For each row updated or deleted, {rows:,.1f} rows and {size_text(int(size))} were rewritten."
             )
         return "\n".join([*lines, *(f"  Looked at by {reason}." for reason in self.reasons)])
+
+
+def _looked_at(report: WriteReport | MergeReport, rewritten: int) -> Iterator[tuple[str, Cell | str]]:
+    """How much of a table was read for a change, and how much replaced."""
+    looked = Cell(
+        f"{report.files_looked_at:,} of {report.files:,}, {size_text(report.bytes_looked_at)}",
+        share=report.bytes_looked_at / max(1, report.bytes),
+    )
+    yield "files looked at", looked
+    yield "files rewritten", Cell(f"{rewritten:,} of {report.files:,}", share=rewritten / max(1, report.files))
+
+
+def _written(report: WriteReport | MergeReport) -> Iterator[tuple[str, Cell | str]]:
+    yield (
+        "written",
+        f"{counted(report.files_written, 'file')}: {counted(report.rows_written, 'row')} in "
+        f"{counted(report.blocks_written, 'block')}, {size_text(report.bytes_written)}",
+    )

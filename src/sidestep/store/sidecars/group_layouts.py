@@ -9,7 +9,8 @@ from sidestep.errors import SidestepError, check_format
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 
-FORMAT = 1
+FORMAT = 2
+"""In 2, layouts are of format 4."""
 
 
 @dataclass(frozen=True, slots=True)

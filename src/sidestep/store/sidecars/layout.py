@@ -16,8 +16,8 @@ from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import Addressed, JsonObject, Numbered
 from sidestep.workload.features.feature_set import FeatureSet
 
-FORMAT = 3
-"""In 1, demands were a text of JSON inside the JSON; trees came with 3."""
+FORMAT = 4
+"""In 1, demands were a text of JSON inside the JSON; trees came with 3, and what the log calls the table with 4."""
 MIN_SIZE = 20_000
 """The least number of rows per block if no one says otherwise: the file is hardly larger than with big row groups."""
 UNIT_ROWS = 4_000_000
@@ -54,6 +54,8 @@ class LayoutSpec:
     """The family that it is of, where it was chosen by a log."""
     expected: float | None = None
     """The share of rows that later queries were to read."""
+    log_name: str | None = None
+    """What the log calls the table that it was laid out for: of a copy, the name of what it was made of."""
     source: str = field(default="", compare=False)
     """The file that it was read from, for errors; empty where it was made here."""
 
@@ -68,6 +70,8 @@ class LayoutSpec:
         texts = (*(() if self.by is None else (self.by,)), *self.order, *self.buckets)
         if not all(isinstance(text, str) for text in texts):
             raise SidestepError("by is a text, and order and buckets are lists of texts.")
+        if not isinstance(self.log_name, str | None):
+            raise SidestepError("log_name is a text.")
         starts = self.tree_units
         if any(type(one) is not int for one in starts) or starts[:1] != (0,) or sorted(set(starts)) != list(starts):
             raise SidestepError("tree_units are the first leaves of units: ascending numbers from 0 on.")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from sidestep.render.document import Cell, Details, Grid, Paragraph, Part, numbers
+from sidestep.render.report import Report
 
 LEAST_GAIN = 0.1
 """What would be read less by at least this share is worth a rewrite, if that pays soon."""
@@ -11,6 +15,9 @@ REWRITE = 3.0
 """What a rewrite takes, in reads of the same rows: they are read, sorted and written."""
 SOON = 100
 """Within so many queries, or as many as it was judged by, a rewrite is to pay."""
+
+MOST_UNITS = 50
+"""Units that a table lists: those that gain most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class UnitDrift:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Report):
     """What the queries of a log read of a table as it is laid out, and what they would under a layout made for them."""
 
     queries: int
@@ -67,6 +74,25 @@ class Drift:
             chosen.append(one.unit)
             saved += one.now - one.anew
         return tuple(chosen)
+
+    def _document(self) -> Iterator[Part]:
+        yield Paragraph(str(self))
+        chosen = set(self.worthwhile)
+        rows: list[list[Cell | str]] = [
+            [
+                one.unit,
+                Cell(f"{one.rows:.1%}", share=one.rows),
+                Cell(f"{one.now:.1%}", share=one.now),
+                Cell(f"{one.anew:.1%}", share=one.anew),
+                Cell("worth it", "good") if one.unit in chosen else "",
+            ]
+            for one in sorted(self.units, key=lambda one: one.anew - one.now)[:MOST_UNITS]
+        ]
+        yield Details(
+            f"{len(self.units):,} units",
+            (Grid(("unit", *numbers(f"its share of the {self.of}", "read now", "laid out anew"), ""), rows),),
+            in_text=False,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

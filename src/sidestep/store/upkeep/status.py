@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,11 +12,16 @@ import pyarrow as pa
 
 from sidestep.errors import SidestepError
 from sidestep.predicate.types import DataType
+from sidestep.render import counted, size_text
+from sidestep.render.document import Cell, Details, Facts, Grid, Paragraph, Part, Style, numbers
+from sidestep.render.report import Report
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
+from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
+from sidestep.store.sidecars.layout import load_layout
 from sidestep.store.snapshot import Snapshot
 from sidestep.store.snapshots.groups import is_inner
 from sidestep.store.snapshots.read import read_snapshot
@@ -89,7 +94,7 @@ class GroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Report):
     """What the index knows, against what the table has now."""
 
     root: str
@@ -132,6 +137,8 @@ class IndexStatus:
     """How far the queries of a log have moved from those that the table was laid out for, if one was given."""
     groups: tuple[GroupStatus, ...] = ()
     """The column groups of the table, if it is in such: then files, bytes and blocks are those of all of them."""
+    log_name: str | None = None
+    """What the log calls the table that it was laid out for: of a copy, the name of what it was made of."""
 
     @property
     def unorganized_files(self) -> int:
@@ -158,6 +165,102 @@ class IndexStatus:
                 "have them chosen and made anew with sidestep index --rebuild."
             )
         return " ".join(said)
+
+    def _document(self) -> Iterator[Part]:
+        yield from self.summary()
+        yield from self.details()
+
+    def summary(self) -> Iterator[Part]:
+        """The table, its coverage, the index's size, what is wrong, what synopses there are, and what to do."""
+        yield Facts([*self._facts()])
+        if self.synopses:
+            yield self._synopses_table()
+            for name, one in self.synopses.items():
+                yield from (Paragraph(f"{name} in {line}") for line in one.apart)
+        yield from (Paragraph(note) for note in self.notes)
+
+    def details(self) -> Iterator[Part]:
+        """What was tried and not built, and each column."""
+        tried: list[list[Cell | str]] = [
+            [
+                each.column,
+                each.synopsis,
+                size_text(each.bytes),
+                Cell(f"{each.zone_map:.1%}", share=each.zone_map),
+                Cell(f"{each.reads:.1%}", share=each.reads),
+                each.why_not,
+            ]
+            for each in self.tried
+            if each.why_not
+        ]
+        if tried:
+            heads = ("tried", "synopsis", *numbers("bytes", "zone map reads", "it would read"), "why not")
+            yield Details(f"{len(tried):,} synopses that were tried and not built", (Grid(heads, tried),))
+        if self.columns:
+            rows: list[list[Cell | str]] = [
+                [
+                    name,
+                    str(kind),
+                    Cell(
+                        f"{self.column_files[name]:,} of {self.files:,}",
+                        share=self.column_files[name] / max(1, self.files),
+                    ),
+                ]
+                for name, kind in self.columns.items()
+            ]
+            grid = Grid(("column", "type", *numbers("files")), rows)
+            yield Details(f"{counted(len(rows), 'column')} with what is indexed of each", (grid,))
+
+    def _facts(self) -> Iterator[tuple[str, Cell | str]]:
+        version = "" if self.version is None else f", version {self.version}"
+        yield "table", f"{self.root} ({self.format}{version})"
+        files, sizes = f"{self.indexed_files:,} of {counted(self.files, 'file')}", size_text(self.bytes)
+        if self.indexed_files:
+            sizes = f"{size_text(self.indexed_bytes)} of {sizes}"
+            said = f"{files}, {sizes}: {self.indexed_rows:,} rows in {self.blocks:,} row groups"
+            style: Style = "good" if self.complete else "warn"
+            yield "indexed", Cell(said, style, self.indexed_bytes / max(1, self.bytes))
+            share = f"{self.index_bytes / max(self.indexed_bytes, 1):.2%} of the data"
+            many = f"{counted(self.index_files, 'file')}, {size_text(self.index_bytes)}, {share}"
+            yield "index", f"{self.folder} ({many})"
+        else:
+            yield "indexed", Cell(f"{files}, {sizes}: index it with sidestep index", "warn", 0.0)
+        if self.blocks_with_ids:
+            waiting = self.unorganized_files
+            also = f"; {waiting:,} of them wait for sidestep optimize" if waiting else ""
+            told = f"{self.organized_files:,} of {self.files:,} files, {self.blocks_with_ids:,} blocks{also}"
+            sets = ", ".join(f"{id[:12]} ({share:.0%} of blocks)" for id, share in self.feature_sets.items())
+            yield "laid out", Cell(told, "warn" if waiting else "good", self.organized_files / max(1, self.files))
+            yield "features", sets or "none"
+        if self.log_name is not None:
+            yield "in its log", f"called {self.log_name}"
+        for group in self.groups:
+            said = f"{group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
+            yield f"group {group.number}", f"{', '.join(group.columns)}: {said}"
+        if self.partition_columns:
+            yield "partitioned", f"by {', '.join(self.partition_columns)}"
+        if self.stale_files:
+            entries = "1 entry" if self.stale_files == 1 else f"{self.stale_files:,} entries"
+            yield "stale", f"{entries} of files that changed or are gone: harmless"
+        yield from (("problem", Cell(problem, "bad")) for problem in self.problems)
+        if self.drift is not None:
+            yield "queries", Cell(str(self.drift), "warn" if self.drift.worthwhile else "good")
+        if self.advice:
+            yield "advice", Cell(self.advice, "warn")
+
+    def _synopses_table(self) -> Grid:
+        """What columns have beside zone maps: what it takes, and which share of blocks a value is looked for in."""
+        rows: list[list[Cell | str]] = []
+        for name, one in self.synopses.items():
+            for number, each in enumerate(one.held):
+                rates: list[Cell | str] = [""] * 4
+                if number == 0 and one.kept is not None:
+                    shares = (one.kept, one.zone_map_kept or 0.0, one.saved)
+                    rates = [Cell(f"{share:.1%}", share=share) for share in shares]
+                    rates.append(f"≤ {one.false_positives or 0.0:.1%}")
+                rows.append([name if number == 0 else "", each.text, f"{each.blocks:,}", size_text(each.bytes), *rates])
+        heads = numbers("blocks", "bytes", "keeps", "zone map alone", "spares", "false positives")
+        return Grid(("column", "synopsis", *heads), rows)
 
 
 def status(
@@ -201,6 +304,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
             )
         )
     own = (UNIT, ROW_ID)
+    layouts = GROUP_LAYOUTS.load(index.folder)
     rows = {group.number: group.rows for group in groups}
     return replace(
         found,
@@ -211,6 +315,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
         column_files={name: files for name, files in found.column_files.items() if name not in own},
         partition_columns=(),
         groups=tuple(groups),
+        log_name=None if layouts is None or not layouts.layouts else layouts.layouts[-1].log_name,
     )
 
 
@@ -223,6 +328,7 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
     blocks = live[index.map.file_of_block]
     columns = index.columns
     noted = load_estimates(index.folder) if estimates is None else estimates
+    layout = load_layout(index.folder)
     features = Counter(index.features_of_block.filter(pa.array(blocks)).drop_null().to_pylist())
     found = IndexStatus(
         root=snapshot.root.uri,
@@ -248,6 +354,7 @@ def index_status(snapshot: Snapshot, index: TableIndex, estimates: Estimates | N
         feature_sets={id: count / int(blocks.sum()) for id, count in features.most_common()},
         synopses=_synopses(index, blocks, noted, chosen_now=estimates is not None),
         tried=noted.tried,
+        log_name=None if layout is None else layout.log_name,
     )
     found = replace(found, problems=index.problems)  # some come up while it is looked through
     names = {stored: name for name, stored in snapshot.stored_names}

@@ -25,6 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from sidestep.errors import SidestepError, TableNotFound
+from sidestep.render import counted, size_text
+from sidestep.render.document import Details, Facts, Grid, Part
+from sidestep.render.report import Report
 from sidestep.store.commit.log_entry import LOG
 from sidestep.store.commit.transaction import open_table
 from sidestep.store.index.table_index import TableIndex, open_index
@@ -40,6 +43,8 @@ from sidestep.store.snapshots.groups import has_groups, inner_table
 from sidestep.store.upkeep.compact import compact
 from sidestep.store.upkeep.false_positives import ESTIMATES
 
+MOST_NAMES = 100
+"""Files that a report lists by name."""
 SAFE_HOURS = 168.0
 """What a table keeps if it does not say otherwise: a week, as Delta itself does."""
 _VERSION = re.compile(r"\d{20}\.json")
@@ -49,7 +54,7 @@ _HOURS = {"second": 1 / 3600, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week"
 
 
 @dataclass(frozen=True, slots=True)
-class VacuumReport:
+class VacuumReport(Report):
     """What was deleted, or would be in a dry run."""
 
     root: str
@@ -61,6 +66,21 @@ class VacuumReport:
     leftovers: tuple[str, ...]
     """Sidecars that nothing names any more and half-written files, of the index folder and the log, by name."""
     dry_run: bool
+
+    def _document(self) -> Iterator[Part]:
+        yield Facts(
+            [
+                ("table", self.root),
+                ("would go" if self.dry_run else "deleted", counted(len(self.files), "data file")),
+                ("bytes", size_text(self.bytes)),
+                ("index entries", f"of {counted(self.entries, 'file')}"),
+                ("other files", f"{len(self.leftovers):,}"),
+            ]
+        )
+        if names := [*self.files, *self.leftovers]:
+            listed = Grid(("file",), [[name] for name in names[:MOST_NAMES]])
+            first = f", the first {MOST_NAMES:,}" if len(names) > MOST_NAMES else ""
+            yield Details(f"which{first}", (listed,), in_text=False)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""

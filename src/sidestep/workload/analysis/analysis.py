@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,16 +10,22 @@ import numpy as np
 
 from sidestep.errors import SidestepError
 from sidestep.predicate import sql
+from sidestep.render import counted, shorten
+from sidestep.render.document import Details, Grid, Heading, Paragraph, Part, number
+from sidestep.render.report import Report
 from sidestep.workload.features.extract import AugmentedWorkload, ExtractOptions, augment, extract_features
 from sidestep.workload.features.feature_set import FeatureSet
 from sidestep.workload.features.mining import Miner, closed_sets
 from sidestep.workload.features.quality import Curve, commonality, coverage, stability, subsumed_filters
 from sidestep.workload.features.tune import TunedParameters, tune_parameters
-from sidestep.workload.query import Workload
+from sidestep.workload.query import FailureGroup, Workload, failures_table
 from sidestep.workload.table import TableWorkload, table_workload, tables_of
 
 MOST_EXAMPLES = 3
 MOST_REASONS = 20
+SHOWN_TABLES, SHOWN_FEATURES, SHOWN_EXAMPLES, SHOWN_TEXT = 10, 25, 2, 160
+"""What a report shows: tables in full, features of each, statements of each feature, and characters of a statement;
+``to_dict`` has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class SubsumedQueries:
 
 
 @dataclass(frozen=True, slots=True)
-class TableAnalysis:
+class TableAnalysis(Report):
     """What the log says of one table."""
 
     table: str
@@ -82,6 +88,39 @@ class TableAnalysis:
         """All of it as plain data."""
         return _table_to_json(self)
 
+    def _document(self) -> Iterator[Part]:
+        yield Paragraph(
+            f"{self.scans:,} scans: {self.filtered:,} with a filter, {self.unfiltered:,} without, "
+            f"{self.empty:,} that no row can satisfy\n"
+            f"{self.distinct_filters:,} distinct filters of {self.distinct_predicates:,} distinct predicates"
+        )
+        if self.refused:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.refused.items())
+            yield Paragraph(f"predicates that may not become features: {reasons}")
+        for note in self.notes:
+            yield Paragraph(note, "warn")
+        if self.choice is not None:
+            chosen = f"{self.choice.num_features} features, T = {self.choice.threshold:,}"
+            yield Paragraph(f"chosen by cross-validation over time: {chosen}")
+        if len(self.features):
+            examples = [
+                (
+                    counted(one.filters, "distinct filter"),
+                    tuple(shorten(text, SHOWN_TEXT) for text in one.examples[:SHOWN_EXAMPLES]),
+                )
+                for one in self.subsumed
+            ]
+            yield self.features.table_of(examples, SHOWN_FEATURES)
+            if (left := len(self.features) - SHOWN_FEATURES) > 0:
+                yield Paragraph(f"and {left:,} more", "dim")
+            yield Paragraph(
+                f"together they subsume {self.features.coverage:.1%} of the queries with a filter "
+                f"(T = {self.features.threshold:,})"
+            )
+        for curve in (self.commonality, self.stability, self.coverage):
+            if len(curve.points) > 1:
+                yield curve.plot
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know before the numbers."""
@@ -98,14 +137,32 @@ class TableAnalysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Report):
     """The analysis of a whole log."""
 
     queries: int
     failures: int
-    reasons: tuple[tuple[str, int], ...]
+    not_understood: tuple[FailureGroup, ...]
     """Why statements were not understood, most frequent first."""
     tables: tuple[TableAnalysis, ...]
+
+    @property
+    def reasons(self) -> tuple[tuple[str, int], ...]:
+        """The reasons, each with how many statements."""
+        return tuple((group.reason, group.count) for group in self.not_understood)
+
+    def _document(self) -> Iterator[Part]:
+        yield Paragraph(f"{self.queries:,} queries understood, {self.failures:,} statements not", "strong")
+        if self.not_understood:
+            many = counted(self.failures, "statement")
+            yield Details(f"Why {many} could not be understood, and what to do", (failures_table(self.not_understood),))
+        for table in self.tables[:SHOWN_TABLES]:
+            yield Heading(table.table)
+            yield from table._document()
+        if left := self.tables[SHOWN_TABLES:]:
+            yield Heading("Further tables")
+            rows = [[one.table, f"{one.scans:,}", f"{one.filtered:,}", f"{len(one.features):,}"] for one in left]
+            yield Grid(("table", number("scans"), number("with a filter"), number("features")), rows)
 
     def table(self, name: str) -> TableAnalysis:
         """One table's part."""
@@ -134,19 +191,16 @@ def analyze(
         raise SidestepError(
             f"None of the log's {len(workload.failures):,} statements could be understood. The first, "
             f"{first.statement.source or first.statement.sql[:80]!r}: {first.reason}"
+            + (f" ({first.hint})" if first.hint else "")
         )
     names = list(tables_of(workload)) if tables is None else list(tables)
     if not names:
         raise SidestepError("The log's queries read no table that is known: name its tables and where they are.")
     chosen = options or ExtractOptions()
-    reasons: dict[str, int] = {}
-    for failure in workload.failures:
-        reasons[failure.reason] = reasons.get(failure.reason, 0) + failure.statement.count
-    ordered = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
     return Analysis(
         queries=sum(query.count for query in workload.queries),
-        failures=sum(reasons.values()),
-        reasons=tuple(ordered[:MOST_REASONS]),
+        failures=sum(failure.statement.count for failure in workload.failures),
+        not_understood=workload.not_understood[:MOST_REASONS],
         tables=tuple(analyze_table(table_workload(workload, name), chosen, miner, tune) for name in names),
     )
 
@@ -209,7 +263,7 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
     return {
         "queries": analysis.queries,
         "failures": analysis.failures,
-        "reasons": [{"reason": reason, "count": count} for reason, count in analysis.reasons],
+        "reasons": [asdict(group) for group in analysis.not_understood],
         "tables": [_table_to_json(table) for table in analysis.tables],
     }
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from sidestep.errors import SidestepError, check_format
 from sidestep.predicate import Formula, Predicate, all_of, conjunction, from_dict, implies, normalize, sql, to_dict
+from sidestep.render import shorten
+from sidestep.render.document import Cell, Grid, Paragraph, Part, numbers
+from sidestep.render.report import Report
 from sidestep.workload.canonical import canonical, column_set, key
 
 FORMAT = 2
 """Of the file that a set is saved in, see docs/formats.md. 1 had no digest of how the set was found."""
+
+MOST_TEXT = 240
+"""Characters of a feature in a table that is to be short."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class FeatureSet:
+class FeatureSet(Report):
     """The features of a table in the order of their rank, which is the order of the bits in a feature vector.
 
     Contract: frozen and content-addressed. ``id`` is the SHA-256 of the table's name and the features with their
@@ -93,6 +97,28 @@ class FeatureSet:
     def coverage(self) -> float:
         """The share of the workload's filtered scans that some feature subsumes."""
         return self.covered / self.queries if self.queries else 0.0
+
+    def table_of(self, more: Sequence[tuple[str, tuple[str, ...]]] = (), most: int | None = None) -> Grid:
+        """The features with their weights as a table; ``more`` has for each what a page folds up below it.
+
+        With ``most``, the table is short: so many features, and of each no more than the beginning.
+        """
+        rows: list[list[Cell | str]] = []
+        for number, feature in enumerate(self.features[:most], 1):
+            summary, lines = more[number - 1] if more else ("", ())
+            share = feature.weight / self.queries if self.queries else None
+            text = Cell("" if share is None else f"{share:.1%}", share=share)
+            shown = Cell(
+                str(feature) if most is None else shorten(str(feature), MOST_TEXT), code=True, more=summary, lines=lines
+            )
+            rows.append([str(number), shown, f"{feature.weight:,}", text])
+        title = f"{len(self)} features of {self.table} ({self.id[:12]})"
+        return Grid((*numbers("#"), "feature", *numbers("queries", "share")), rows, title)
+
+    def _document(self) -> Iterator[Part]:
+        yield self.table_of()
+        if self.queries:
+            yield Paragraph(f"together they subsume {self.coverage:.1%} of the queries with a filter")
 
     def subsuming(self, filter: Predicate | Formula) -> tuple[int, ...]:
         """Which features subsume a filter, by position: those that can tell blocks it need not read."""
@@ -163,24 +189,7 @@ class FeatureSet:
 
     def show(self, console: Console | None = None) -> None:
         """Print it as a table."""
-        (console or Console()).print(features_table(self))
-
-
-def features_table(features: FeatureSet) -> Table:
-    """The features with their weights, for a terminal."""
-    table = Table(
-        title=f"{len(features)} features of {features.table} ({features.id[:12]})",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
-    table.add_column("#", justify="right")
-    table.add_column("feature")
-    table.add_column("queries", justify="right")
-    table.add_column("share", justify="right")
-    for number, feature in enumerate(features.features, 1):
-        share = f"{feature.weight / features.queries:.1%}" if features.queries else ""
-        table.add_row(str(number), Text(str(feature)), f"{feature.weight:,}", share)
-    return table
+        (console or Console()).print(self)
 
 
 def _digest(written: dict[str, Any]) -> str:

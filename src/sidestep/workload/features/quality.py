@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sidestep.render.document import Line, Part, Plot
+from sidestep.render.report import Report
 from sidestep.workload.canonical import formula_of
 from sidestep.workload.features.augment import FilterBits, subsumption_matrix
 from sidestep.workload.features.extract import AugmentedWorkload
@@ -19,13 +21,21 @@ WINDOWS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Report):
     """A line through points; shares are between 0 and 1."""
 
     name: str
     x_name: str
     y_name: str
     points: tuple[tuple[float, float], ...]
+
+    @property
+    def plot(self) -> Plot:
+        """The curve as a picture."""
+        return Plot(self.name, self.x_name, self.y_name, (Line(self.name, self.points),))
+
+    def _document(self) -> tuple[Part, ...]:
+        return (self.plot,)
 
     def at(self, x: float) -> float:
         """The height at x, straight between two points."""

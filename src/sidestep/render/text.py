@@ -1,4 +1,4 @@
-"""Text for people: tables without colour, numbers of things, sizes."""
+"""Text for people: what rich prints without colour, numbers of things, sizes."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ def size_text(size: int) -> str:
     '1.5 kB'
     """
     return decimal(size)
+
+
+def shorten(text: str, most: int) -> str:
+    """At most so many characters of a text, in one line.
+
+    >>> shorten("SELECT  1", 80), shorten("abcdef", 4)
+    ('SELECT 1', 'abc…')
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,1 @@
+"""The state of all that sidestep rests on: versions, the bridge, workers, credentials, tables; and what to do."""
