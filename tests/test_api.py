@@ -94,8 +94,10 @@ PARAMETERS = {
     "denormalize": [
         "spark", "log", "tables", "target", "fact", "keys", "layout", "dialect", "min_size", "dry_run", *WRITE,
     ],
-    "disable": ["spark"],
-    "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh"],
+    "disable": ["spark", "everywhere"],
+    "enable": [
+        "spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh", "everywhere",
+    ],
     "explain": ["query", "spark"],
     "index": [
         "spark", "table", "columns", "footers", "synopses", "budget", "limit", "log", "name", "tables", "dialect",

@@ -54,11 +54,17 @@ class Bridge:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raise an error that says what to do if sidestep cannot work with this session."""
+    """Raise an error that says what to do if sidestep cannot work with this session.
+
+    Every public function that is given a session, or rows of one, asks this first, or does what asks it:
+    ``active_session``, ``resolve`` or a :class:`Bridge`.
+    """
     if not hasattr(spark, "_jsparkSession"):
         raise SidestepError(
             "sidestep needs a classic Spark session, and this is a Spark Connect session: its optimizer runs in "
-            "another process. Run sidestep where the driver runs (for example with spark-submit), without .remote()."
+            "another process. Call sidestep in the application that runs the Connect server (for example with "
+            "spark-submit, without .remote()): after sidestep.enable(spark, everywhere=True) there, the queries of all "
+            "clients skip, and these need not even have sidestep."
         )
     if is_too_old(spark.version):
         raise SidestepError(

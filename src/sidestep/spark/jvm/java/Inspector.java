@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
@@ -22,22 +23,62 @@ public final class Inspector {
     return new PruneRule(python);
   }
 
-  /** The extra optimizations of a session with the rule appended, or without it; so for what plans its scans. */
-  public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
-    ArrayList rules = new ArrayList();
-    List now = Scala.list(session.experimental().extraOptimizations());
-    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
-    if (on) rules.add(rule);
-    session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
-    ArrayList strategies = new ArrayList();
-    now = Scala.list(session.experimental().extraStrategies());
-    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule.strategy) strategies.add(now.get(i));
-    if (on) strategies.add(rule.strategy);
-    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
+  /** The extra optimizations of a session with the rule in the place of any other, or without it; so for what plans scans. */
+  public static void install(SparkSession session, PruneRule rule, boolean on) {
+    synchronized (session.experimental()) {
+      ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
+      ArrayList strategies = new ArrayList(Scala.list(session.experimental().extraStrategies()));
+      for (int i = rules.size() - 1; i >= 0; i--) {
+        if (!(rules.get(i) instanceof PruneRule) || !on && rules.get(i) != rule) continue;
+        strategies.remove(((PruneRule) rules.remove(i)).strategy);
+      }
+      if (on) {
+        rules.add(rule);
+        strategies.add(rule.strategy);
+      }
+      session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+      session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
+    }
+  }
+
+  /** Whether a session has this rule. */
+  static boolean hasRule(SparkSession session, PruneRule rule) {
+    List rules = Scala.list(session.experimental().extraOptimizations());
+    for (int i = 0; i < rules.size(); i++) if (rules.get(i) == rule) return true;
+    return false;
+  }
+
+  /** The rule that is at work in a session; null if there is none. */
+  static PruneRule ownRule(SparkSession session) {
+    List rules = Scala.list(session.experimental().extraOptimizations());
+    for (int i = 0; i < rules.size(); i++) {
+      if (rules.get(i) instanceof PruneRule && ((PruneRule) rules.get(i)).isEnabled()) return (PruneRule) rules.get(i);
+    }
+    return null;
+  }
+
+  /** Bring the rule to the sessions that are made from now on, and have the recorder, or null, note their queries. */
+  public void bringEverywhere(SparkSession session, PruneRule rule, Recorder recorder) {
+    EverySession.start(session, rule, recorder);
+  }
+
+  /** The reverse. */
+  public void takeFromEverywhere(PruneRule rule) {
+    EverySession.stop(rule);
+  }
+
+  /** Whether a session has the rule because it is brought everywhere. */
+  public boolean isBroughtTo(SparkSession session, PruneRule rule) {
+    return EverySession.covers(session, rule);
+  }
+
+  /** Bring nothing to this session. */
+  public void leaveOut(SparkSession session) {
+    EverySession.leaveOut(session);
   }
 
   /** Has a session put together tables in column groups, those of jobs that change them as well. */
-  public void putTogether(org.apache.spark.sql.classic.SparkSession session) {
+  public void putTogether(SparkSession session) {
     ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
     rules.add(new ReconstructionRule());
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
@@ -47,7 +88,7 @@ public final class Inspector {
   }
 
   /** The settings of a session that decide what the rows of a Parquet file are. */
-  public String reading(org.apache.spark.sql.classic.SparkSession session) {
+  public String reading(SparkSession session) {
     return ValueSettings.ofReading(session.sessionState().conf());
   }
 
@@ -56,13 +97,13 @@ public final class Inspector {
   }
 
   /** SQL as a plan, unless it is a command: explaining must not run anything. */
-  public LogicalPlan parsed(org.apache.spark.sql.classic.SparkSession session, String sql) throws Exception {
+  public LogicalPlan parsed(SparkSession session, String sql) throws Exception {
     return session.sessionState().sqlParser().parsePlan(sql);
   }
 
   /** How Spark would run a plan, planned anew and never run. */
   public org.apache.spark.sql.execution.QueryExecution execution(
-      org.apache.spark.sql.classic.SparkSession session, LogicalPlan plan) {
+      SparkSession session, LogicalPlan plan) {
     return session.sessionState().executePlan(plan, org.apache.spark.sql.execution.CommandExecutionMode.SKIP());
   }
 
@@ -83,7 +124,7 @@ public final class Inspector {
   }
 
   /** A relation over exactly these files, as a logical plan. Values: one text or null per file and partition column. */
-  public LogicalPlan snapshot(org.apache.spark.sql.classic.SparkSession session, String identity, String root,
+  public LogicalPlan snapshot(SparkSession session, String identity, String root,
       String schemaJson, List partitionColumns, String paths, String numbers, List values) {
     StructType schema = (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson);
     StructType partitionSchema = new StructType();
@@ -99,7 +140,7 @@ public final class Inspector {
    * A table in column groups as a logical plan; see GroupedFiles. schemaJson: what it is to give; groups: of each file;
    * byJob: only a session with ReconstructionRule puts it together.
    */
-  public LogicalPlan groups(org.apache.spark.sql.classic.SparkSession session, String identity, String root, String inner,
+  public LogicalPlan groups(SparkSession session, String identity, String root, String inner,
       String schemaJson, List columns, String rowsOf, int buckets, String block, String paths, String numbers, String groups,
       boolean byJob) {
     GroupedFiles files = new GroupedFiles(identity, new Path(root), new Path(inner), new Wire.Files(paths, numbers),
@@ -108,7 +149,7 @@ public final class Inspector {
   }
 
   /** A relation whose files are read by another session's settings: every file, as it is, or an error. */
-  public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {
+  public LogicalPlan readBy(LogicalPlan plan, SparkSession reader) {
     LogicalRelation leaf = (LogicalRelation) plan;
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     scala.collection.immutable.Map options = relation.options();
