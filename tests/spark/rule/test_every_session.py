@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sidestep
+from sidestep.prune.explain.explanation import Amounts
 from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.rule.session import state_of
 from tests.spark.grouped import Group, write_groups
@@ -51,18 +52,10 @@ def test_the_first_query_of_a_later_session_skips(spark, everywhere, t, tmp_path
     other = spark.newSession()
     df = few(other, t)
     assert files_read(df) == [["f0"]]
-    assert sidestep.explain(few(other, t)).scans[0].files.read == 1
+    assert sidestep.explain(few(other, t)).scans[0].files == Amounts(2, 1)
     left = with_only(t, [str(t / "f0.parquet")], tmp_path / "left")
     assert few(other, left).collect() == df.collect(), "with the skipped file deleted"
     assert "made after it" in repr(everywhere)
-
-
-def test_sessions_that_were_there_before_stay_as_they_were(spark, t):
-    before = spark.newSession()
-    assert few(before, t).count() == 5
-    with sidestep.enable(spark, everywhere=True):
-        assert files_read(few(before, t)) == [BOTH]
-        assert "not enabled" in " ".join(sidestep.explain(few(before, t)).notes)
 
 
 def test_sql_of_a_later_session_skips_by_its_own_settings(spark, everywhere, t):
@@ -178,6 +171,6 @@ def test_a_session_that_is_gone_leaves_nothing_behind(spark, everywhere, t):
         assert files_read(few(other, t)) == [["f0"]]
         return jvm.java.lang.ref.WeakReference(other._jsparkSession)
 
-    gone = [use() for _ in range(3)]
-    spark.range(1).collect()  # Spark holds on to the session that planned last in a thread
-    wait_for(spark, lambda: all(each.get() is None for each in gone))
+    used = [use() for _ in range(4)]
+    # Without sidestep, too, Spark and pyspark hold on to the one that was used last.
+    wait_for(spark, lambda: sum(each.get() is not None for each in used) <= 1)
