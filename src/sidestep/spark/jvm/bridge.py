@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.resources
 import threading
+import weakref
+from functools import partial
 from typing import Any
 
 import pyspark
@@ -19,6 +21,7 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 from sidestep.spark.jvm.versions import TESTED, is_too_old, java_folder
 from sidestep.spark.udf.identity import PythonFunctions
+from sidestep.store.access import NAMES, PREFIX, StoreSettings, use_settings
 
 _lock = threading.Lock()
 _LOADER = "_sidestep_class_loader"
@@ -71,6 +74,19 @@ def check_session(spark: SparkSession) -> None:
             f"sidestep works with Spark {TESTED[0]} to {TESTED[-1]}, and this session runs Spark {spark.version}. "
             f"Install one of these, for example: pip install 'pyspark=={TESTED[-1]}.*'."
         )
+    use_settings(partial(_store_settings, weakref.ref(spark)))
+
+
+def _store_settings(session: weakref.ref[SparkSession]) -> StoreSettings | None:
+    """How a session's Hadoop configuration has object stores reached; None if the session is gone."""
+    spark = session()
+    context: Any = None if spark is None else spark.sparkContext
+    if spark is None or context._jsc is None:
+        return None
+    names = "\n".join(NAMES)
+    said = str(Bridge(spark).factory().storeSettings(spark._jsparkSession, PREFIX, names))
+    parts = said.split("\0")
+    return StoreSettings(dict(zip(parts[0:-1:2], parts[1::2], strict=True)))
 
 
 def java_sources(version: str = pyspark.__version__) -> dict[str, str]:

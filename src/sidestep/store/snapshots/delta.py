@@ -35,10 +35,16 @@ def is_delta(location: Location) -> bool:
     return is_folder(location.child("_delta_log"))
 
 
+def open_delta(location: Location, version: int | None = None) -> DeltaTable:
+    """The table as ``deltalake`` has it, which reaches stores by the same settings as everything else."""
+    place = location.path if location.local else location.canonical
+    return DeltaTable(place, version=version, storage_options=location.delta_options)
+
+
 def read_delta(location: Location, version: int | None = None) -> Snapshot:
     """The snapshot of a Delta table, now or at an older ``version``."""
     try:
-        table = DeltaTable(location.path if location.local else location.uri, version=version)
+        table = open_delta(location, version)
         _check_features(location, table)
         _check_deletion_vectors(location, table)
         actions = pa.table(table.get_add_actions())

@@ -87,6 +87,30 @@ public final class Inspector {
     session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
+  /**
+   * The settings of a session's Hadoop configuration that begin so and end in one of these names, a line each: names and
+   * values by turns, each with NUL after it. Secrets may be in a store of their own, which Hadoop looks into.
+   */
+  public String storeSettings(SparkSession session, String prefix, String names) throws Exception {
+    org.apache.hadoop.conf.Configuration conf = session.sessionState().newHadoopConf();
+    java.util.HashSet wanted = new java.util.HashSet(java.util.Arrays.asList(names.split("\n")));
+    java.util.TreeSet found = new java.util.TreeSet();
+    for (java.util.Iterator it = wanted.iterator(); it.hasNext();) found.add(prefix + it.next());
+    for (java.util.Iterator it = conf.getPropsWithPrefix(prefix + "bucket.").keySet().iterator(); it.hasNext();) {
+      String name = (String) it.next();
+      for (java.util.Iterator w = wanted.iterator(); w.hasNext();) {
+        if (name.endsWith("." + w.next())) found.add(prefix + "bucket." + name);
+      }
+    }
+    StringBuilder text = new StringBuilder();
+    for (java.util.Iterator it = found.iterator(); it.hasNext();) {
+      String name = (String) it.next();
+      char[] value = conf.getPassword(name);
+      if (value != null && value.length > 0) text.append(name).append('\0').append(value).append('\0');
+    }
+    return text.toString();
+  }
+
   /** The settings of a session that decide what the rows of a Parquet file are. */
   public String reading(SparkSession session) {
     return ValueSettings.ofReading(session.sessionState().conf());
