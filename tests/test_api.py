@@ -97,9 +97,11 @@ PARAMETERS = {
     "denormalize": [
         "spark", "log", "tables", "target", "fact", "keys", "layout", "dialect", "min_size", "dry_run", *WRITE,
     ],
-    "disable": ["spark"],
+    "disable": ["spark", "everywhere"],
     "doctor": ["spark", "paths", "index_dir"],
-    "enable": ["spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh"],
+    "enable": [
+        "spark", "index_dir", "record", "induced", "kappa", "max_ranges", "induced_seconds", "refresh", "everywhere",
+    ],
     "explain": ["query", "spark"],
     "index": [
         "spark", "table", "columns", "footers", "synopses", "budget", "limit", "log", "name", "tables", "dialect",

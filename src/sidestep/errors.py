@@ -31,6 +31,10 @@ class Conflict(SidestepError):
     """Others changed what this write was based on. Nothing was committed; the work may be done again."""
 
 
+class Unanswered(SidestepError):
+    """A store did not say whether it has done what it was asked to."""
+
+
 class UnusableIndexFile(SidestepError):
     """An index file that has to be left out; the message says why."""
 

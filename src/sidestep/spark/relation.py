@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from sidestep.errors import TableNotFound
-from sidestep.spark.jvm.bridge import Bridge
+from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.jvm.sessions import STRICT, pinned_session, quiet_session
 from sidestep.spark.jvm.wire import pack_files, pack_numbers
 from sidestep.store import Location, Snapshot, read_snapshot
@@ -210,6 +210,7 @@ def iceberg_of(spark: SparkSession, table: str | os.PathLike[str]) -> Snapshot |
 
 def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:
     """The folder of a table given by its path or by its name in the catalog."""
+    check_session(spark)
     text = os.fspath(table)
     if _is_path(text) or not _in_catalog(spark, text):
         return text

@@ -19,9 +19,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sidestep.errors import SidestepError, Unreachable
+from sidestep.store.access import s3_access, s3_filesystem
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)")
-_SAME_AS = {"s3a": "s3", "s3n": "s3"}
+_S3 = frozenset({"s3", "s3a", "s3n"})
+"""Names of one store: which of them a user has Spark read by is the user's choice."""
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 
 
@@ -37,11 +39,33 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or folder: the file system that holds it, its path there, and one canonical name for people and hashes."""
+    """A file or folder: the file system that holds it, its path there, and its name for people and for Spark."""
 
     filesystem: fs.FileSystem = field(compare=False, repr=False)
     path: str
     uri: str
+    """The scheme is the one that was given: Spark may know a store by that one alone."""
+
+    @property
+    def canonical(self) -> str:
+        """One name for one place, by whichever scheme it was given."""
+        scheme, colon, rest = self.uri.partition(":")
+        return f"s3{colon}{rest}" if scheme in _S3 else self.uri
+
+    @property
+    def delta_options(self) -> dict[str, str] | None:
+        """What ``deltalake`` must be told to reach the place; None if there is nothing to be told."""
+        scheme, _, rest = self.uri.partition("://")
+        if scheme not in _S3:
+            return None
+        bucket = rest.partition("/")[0]
+        access = s3_access(bucket)
+        return access.delta_options(bucket) if access.stated else None
+
+    @property
+    def in_store(self) -> bool:
+        """Whether it is in an object store: there are no folders there, and no names are changed."""
+        return self.filesystem.type_name in _OBJECT_STORES
 
     @property
     def local(self) -> bool:
@@ -76,11 +100,13 @@ def locate(path: str | os.PathLike[str] | Location) -> Location:
         local = os.path.abspath(raw)
         return Location(fs.LocalFileSystem(), local, f"file:{local}")
     scheme, authority = match["scheme"].lower(), match["authority"] or ""
-    scheme = _SAME_AS.get(scheme, scheme)
     tail = re.sub(r"/{2,}", "/", match["path"]).rstrip("/")
     try:
-        # Only the authority goes through pyarrow: it would percent-decode the rest.
-        filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+        if scheme in _S3:
+            filesystem, base = s3_filesystem(authority), authority
+        else:
+            # Only the authority goes through pyarrow: it would percent-decode the rest.
+            filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SidestepError(
             f"No file system for {text}: {error}. Use a local path, s3://, gs:// or hdfs://."
@@ -132,6 +158,12 @@ def open_file(location: Location) -> pa.NativeFile:
     return location.filesystem.open_input_file(location.path)
 
 
+def make_folder(folder: Location) -> None:
+    """See that there is a folder to write to. In an object store there always is, and a mark of it would be in the way."""
+    if not folder.in_store:
+        folder.filesystem.create_dir(folder.path, recursive=True)
+
+
 def write_addressed(location: Location, content: bytes, whole: Callable[[], bool]) -> None:
     """Put a file there whose name is its content's address: a whole one stays, a damaged one is replaced."""
     if stat(location) is not None:
@@ -149,8 +181,8 @@ def write_once(location: Location, write: Callable[[Any], None]) -> None:
     """Create a file of what ``write`` puts into the stream: it appears whole or not at all, and overwrites nothing."""
     folder = location.parent
     try:
-        folder.filesystem.create_dir(folder.path, recursive=True)
-        if location.filesystem.type_name in _OBJECT_STORES:
+        make_folder(folder)
+        if location.in_store:
             _refuse_existing(location)
             with location.filesystem.open_output_stream(location.path) as stream:
                 write(stream)

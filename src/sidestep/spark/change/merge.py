@@ -34,6 +34,7 @@ from sidestep.spark.change.changes import MOST_BROADCAST, apply_changes, changes
 from sidestep.spark.change.replace import ACTION, POSITION, assigned_values, new_name
 from sidestep.spark.change.target import Narrowed, change_session, narrow, row_at, target_rows
 from sidestep.spark.expressions import settle
+from sidestep.spark.jvm.bridge import check_session
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import in_session, read
@@ -151,6 +152,7 @@ def merge(
             .when_not_matched_insert()
             .run()
     """
+    check_session(spark)
     if target_alias.lower() == source_alias.lower():
         raise SidestepError(f"Both are called {target_alias}: give them different aliases.")
     return Merge(spark, table, source, on, target_alias, source_alias, index_dir)

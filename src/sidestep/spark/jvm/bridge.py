@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib.resources
 import threading
+import weakref
+from functools import partial
 from typing import Any
 
 import pyspark
@@ -19,6 +21,7 @@ from pyspark.sql import SparkSession
 from sidestep.errors import SidestepError
 from sidestep.spark.jvm.versions import TESTED, is_too_old, java_folder
 from sidestep.spark.udf.identity import PythonFunctions
+from sidestep.store.access import NAMES, PREFIX, StoreSettings, use_settings
 
 _lock = threading.Lock()
 _LOADER = "_sidestep_class_loader"
@@ -54,17 +57,36 @@ class Bridge:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raise an error that says what to do if sidestep cannot work with this session."""
+    """Raise an error that says what to do if sidestep cannot work with this session.
+
+    Every public function that is given a session, or rows of one, asks this first, or does what asks it:
+    ``active_session``, ``resolve`` or a :class:`Bridge`.
+    """
     if not hasattr(spark, "_jsparkSession"):
         raise SidestepError(
             "sidestep needs a classic Spark session, and this is a Spark Connect session: its optimizer runs in "
-            "another process. Run sidestep where the driver runs (for example with spark-submit), without .remote()."
+            "another process. Call sidestep in the application that runs the Connect server (for example with "
+            "spark-submit, without .remote()): after sidestep.enable(spark, everywhere=True) there, the queries of all "
+            "clients skip, and these need not even have sidestep."
         )
     if is_too_old(spark.version):
         raise SidestepError(
             f"sidestep works with Spark {TESTED[0]} to {TESTED[-1]}, and this session runs Spark {spark.version}. "
             f"Install one of these, for example: pip install 'pyspark=={TESTED[-1]}.*'."
         )
+    use_settings(partial(_store_settings, weakref.ref(spark)))
+
+
+def _store_settings(session: weakref.ref[SparkSession]) -> StoreSettings | None:
+    """How a session's Hadoop configuration has object stores reached; None if the session is gone."""
+    spark = session()
+    context: Any = None if spark is None else spark.sparkContext
+    if spark is None or context._jsc is None:
+        return None
+    names = "\n".join(NAMES)
+    said = str(Bridge(spark).factory().storeSettings(spark._jsparkSession, PREFIX, names))
+    parts = said.split("\0")
+    return StoreSettings(dict(zip(parts[0:-1:2], parts[1::2], strict=True)))
 
 
 def java_sources(version: str = pyspark.__version__) -> dict[str, str]:

@@ -20,6 +20,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from sidestep.errors import SidestepError
+from sidestep.spark.jvm.bridge import check_session
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +46,7 @@ def leaves_session_active(
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
     """Have the session active in this thread of the JVM: plans know settings from the active one alone."""
+    check_session(spark)
     context: Any = spark.sparkContext
     sessions = context._jvm.org.apache.spark.sql.classic.SparkSession
     here, there = SparkSession._activeSession, sessions.getActiveSession()

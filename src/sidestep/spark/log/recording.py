@@ -40,7 +40,7 @@ class Recorder:
         if self.path.exists() and self.path.stat().st_size and not is_recording(self.path):
             raise SidestepError(f"{self.path} holds something other than a recording: choose another file.")
         try:
-            self._java: Any = Bridge(spark).new("Recorder", spark._jsparkSession, str(self.path))
+            self.java: Any = Bridge(spark).new("Recorder", spark._jsparkSession, str(self.path))
         except Exception as problem:
             if isinstance(problem, SidestepError):
                 raise
@@ -50,7 +50,7 @@ class Recorder:
     def start(self) -> Recorder:
         """Note every query that ends from now on."""
         if not self._started:
-            self._java.start()
+            self.java.start()
             self._started = True
         return self
 
@@ -58,22 +58,22 @@ class Recorder:
         """Note no more; all that has ended before is in the file afterwards."""
         if self._started:
             self._started = False
-            self._java.stop()
+            self.java.stop()
 
     @property
     def records(self) -> int:
         """How many queries have been noted. Spark tells of a query shortly after it has ended."""
-        return int(self._java.records())
+        return int(self.java.records())
 
     @property
     def milliseconds_each(self) -> float:
         """What a record has cost on average, on Spark's listener thread."""
-        return float(self._java.nanos()) / 1e6 / max(1, self.records)
+        return float(self.java.nanos()) / 1e6 / max(1, self.records)
 
     @property
     def last_problem(self) -> str:
         """What went wrong last, or nothing."""
-        return str(self._java.lastProblem())
+        return str(self.java.lastProblem())
 
     def __enter__(self) -> Recorder:
         return self.start()

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from sidestep.layout.placement import FilePlan
 from sidestep.predicate.text import name_text
 from sidestep.spark.jvm.sessions import same_interpreter
+from sidestep.store.access import store_settings, use_settings
 from sidestep.store.parquet.writer import FILE, GROUP, BlockTarget, WrittenFile, write_blocks
 
 ROW_SCHEMA = pa.schema(
@@ -49,9 +50,10 @@ def write_on_spark(
     last. ``spark_partition_id`` would not do: of rows that Spark has at hand, it is 0 in every task.
     """
     names = [*target.schema.names, *target.beside.names, FILE, GROUP, *target.words, *target.partition_texts]
-    planned = tuple(plans)
+    planned, settings = tuple(plans), store_settings()
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        use_settings(settings)
         context = TaskContext.get()
         mine = planned
         if by_task and context is not None:

@@ -59,8 +59,8 @@ class OpenTable:
         """Which of the tables that it was made of a scan reads; whether that is as it was is another question."""
         if len(scan.roots) != 1:
             return None
-        root = locate(scan.roots[0]).uri
-        return next((base.name for base in self.table.bases if base.root == root), None)
+        root = locate(scan.roots[0]).canonical
+        return next((base.name for base in self.table.bases if locate(base.root).canonical == root), None)
 
     def keys_of(self, base: str) -> str:
         return f"{self.id}/{base}"

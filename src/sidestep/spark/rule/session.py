@@ -38,9 +38,12 @@ class Enabled:
         record: str | None,
         settings: Settings,
         refresh: Refresh,
+        everywhere: bool = False,
     ) -> None:
         self.spark = spark
-        self.arguments = (index_dir, record, settings, refresh)
+        self.arguments = (index_dir, record, settings, refresh, everywhere)
+        self.everywhere = everywhere
+        """Whether it is at work in the sessions that are made later in the same application, too."""
         self.bridge = Bridge(spark)
         self.inspector = self.bridge.factory()
         self.planner = Planner(settings=settings)
@@ -58,10 +61,15 @@ class Enabled:
             except SidestepError:
                 self.disable()
                 raise
+        if everywhere:
+            recorder = None if self.recorder is None else self.recorder.java
+            self.inspector.bringEverywhere(spark._jsparkSession, self.rule, recorder)
 
     def disable(self) -> None:
-        """Leave all later queries of the session to Spark alone."""
+        """Leave all later queries of the session to Spark alone, and of those that sidestep was brought to from it."""
         self.rule.setEnabled(False)
+        if self.everywhere:
+            self.inspector.takeFromEverywhere(self.rule)
         if self.recorder is not None:
             self.recorder.stop()
         self.inspector.install(self.spark._jsparkSession, self.rule, False)
@@ -83,7 +91,8 @@ class Enabled:
         self.disable()
 
     def __repr__(self) -> str:
-        return f"sidestep is enabled in Spark session {session_key(self.spark)}"
+        later = " and in those made after it" if self.everywhere else ""
+        return f"sidestep is enabled in Spark session {session_key(self.spark)}{later}"
 
 
 def session_key(spark: SparkSession) -> str:
@@ -100,6 +109,7 @@ def enable(
     max_ranges: int = 4_000,
     induced_seconds: float = 0.05,
     refresh: Refresh = "off",
+    everywhere: bool = False,
 ) -> Enabled:
     """Make the queries of this session skip what their tables' indexes prove irrelevant.
 
@@ -114,8 +124,12 @@ def enable(
     met the table, a limited number at a time; until then they are read by every query, and what the table lets others
     skip is not known. ``explain`` says what was done.
 
-    Calling it again with the same arguments changes nothing, with others these take effect. A session made by
-    ``spark.newSession()`` is enabled on its own. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
+    With ``everywhere``, sessions that are made later in the same application have it as well, by the same arguments:
+    those of ``spark.newSession()``, and of the clients of a Thrift server or a Spark Connect server that runs in it. The
+    settings below are each session's own, and ``disable`` of such a session is for that one alone. Without it, a session
+    made by ``spark.newSession()`` is enabled on its own.
+
+    Calling it again with the same arguments changes nothing, with others these take effect. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
     or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
     later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
     ``.maxRanges``, ``.smallRows`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves
@@ -130,20 +144,35 @@ def enable(
     settings = Settings(off=frozenset() if induced else frozenset({"induced"}), induced=options)
     with _lock:
         current = _enabled.get(session_key(spark))
-        if current is not None and current.arguments == (index_dir, record, settings, refresh):
+        if current is not None and current.arguments == (index_dir, record, settings, refresh, everywhere):
             return current
         if current is not None:
             current.disable()
-        state = Enabled(spark, index_dir, record, settings, refresh)
+        state = Enabled(spark, index_dir, record, settings, refresh, everywhere)
         _enabled[session_key(spark)] = state
         return state
 
 
-def disable(spark: SparkSession) -> None:
-    """Leave the queries of this session to Spark alone; the indexes stay."""
-    state = state_of(spark)
-    if state is not None:
-        state.disable()
+def disable(spark: SparkSession, *, everywhere: bool = False) -> None:
+    """Leave the queries of this session to Spark alone; the indexes stay.
+
+    Where ``enable(…, everywhere=True)`` was called in this session, it is taken from all sessions that it was brought
+    to. Where it was called in another, only this session is left out; with ``everywhere`` they all are.
+    """
+    check_session(spark)
+    if state_of(spark) is None:
+        return
+    context = spark.sparkContext
+    if everywhere:
+        with _lock:
+            others = [each for each in _enabled.values() if each.everywhere and each.spark.sparkContext is context]
+        for each in others:
+            each.disable()
+    own = _own_state(spark)
+    if own is not None:
+        own.disable()
+    if not everywhere:
+        Bridge(spark).factory().leaveOut(spark._jsparkSession)
 
 
 def session_at_hand() -> SparkSession | None:
@@ -160,8 +189,21 @@ def session_at_hand() -> SparkSession | None:
 
 
 def state_of(spark: SparkSession) -> Enabled | None:
-    """What ``enable`` set up for this session, if it did."""
+    """What ``enable`` set up for this session, or for all that were made after another one."""
     if not hasattr(spark, "_jsparkSession"):
         return None
+    own = _own_state(spark)
+    if own is not None:
+        return own
+    with _lock:
+        everywhere = [each for each in _enabled.values() if each.everywhere]
+    context = spark.sparkContext
+    for state in everywhere:
+        if state.spark.sparkContext is context and state.inspector.isBroughtTo(spark._jsparkSession, state.rule):
+            return state
+    return None
+
+
+def _own_state(spark: SparkSession) -> Enabled | None:
     with _lock:
         return _enabled.get(session_key(spark))

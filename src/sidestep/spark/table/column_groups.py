@@ -56,7 +56,7 @@ from sidestep.store.commit.log_entry import begin_log, has_version
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.index_file import FOLDER
 from sidestep.store.index.table_index import open_index
-from sidestep.store.location import list_names, open_file, write_addressed
+from sidestep.store.location import list_names, make_folder, open_file, write_addressed
 from sidestep.store.parquet.buckets import Bucketing, balanced_units
 from sidestep.store.parquet.writer import BlockTarget, WrittenFile
 from sidestep.store.sidecars.column_groups import (
@@ -634,7 +634,7 @@ def _append_entries(
 def write_marker(place: Location) -> None:
     """Put the file there that tells readers without sidestep what they have before them."""
     location, text = place.child(MARKER), MARKER_TEXT.encode()
-    place.filesystem.create_dir(place.path, recursive=True)
+    make_folder(place)
     write_addressed(location, text, lambda: _read_bytes(location) == text)
 
 

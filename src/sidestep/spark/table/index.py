@@ -32,6 +32,7 @@ from sidestep.spark.rule.settings import wants_footer_keys
 from sidestep.spark.table.group_optimize import group_drift
 from sidestep.store import DataFile, IndexStatus, Snapshot, Sources, block_summaries, locate, read_snapshot
 from sidestep.store import status as table_status
+from sidestep.store.access import store_settings, use_settings
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.index.index_file import index_folder
 from sidestep.store.index.table_index import TableIndex, open_index
@@ -329,8 +330,10 @@ def summarize_on_spark(
     shares = [by_size[start::tasks] for start in range(tasks)]
     root, log_times, wanted = snapshot.root.uri, snapshot.fixed, dict(columns)
     block, ids, fields = block_name(snapshot.schema), dict(snapshot.field_ids), snapshot.fields
+    settings = store_settings()
 
     def work(parts: Iterable[list[DataFile]]) -> Iterable[bytes | str]:
+        use_settings(settings)
         for share in parts:
             yield from _summarize_share(root, share, wanted, sources, log_times, making, block, ids, fields)
 

@@ -165,7 +165,7 @@ def load(
         }
         others |= {"unit_rows": unit_rows, "file_bytes": file_bytes, "family": family, "synopses": synopses}
         others |= {"budget": budget, "limit": limit, "index_dir": index_dir, "groups": groups, "storage": storage}
-        if target is None or locate(resolve(spark, target)).uri == root.uri:
+        if target is None or locate(resolve(spark, target)).canonical == root.canonical:
             return _load_anew(spark, root, in_groups, options, others, Watch(spark.sparkContext, progress))
         options["name"] = name or name_of(source, root)
         return _load_whole_rows(spark, root, target, {**options, **others, "layout": layout, "progress": progress})
@@ -236,7 +236,7 @@ def load(
             None if choice is None else choice.recipes,
             None if usage is None else popular_sets(usage, origin.types),
         )
-        snapshot = origin.snapshot if destination.uri == root.uri else _new_snapshot(destination, origin)
+        snapshot = origin.snapshot if destination.canonical == root.canonical else _new_snapshot(destination, origin)
         state = table_state(quiet, snapshot, index, origin.schema, spec, checked, making)
         return _lay_out(origin, state, choice, chosen, watch, notes)
 
@@ -427,7 +427,7 @@ def _load_groups(
 
 
 def _check_target(source: Location, target: Location) -> None:
-    if target.uri == source.uri:
+    if target.canonical == source.canonical:
         if not is_delta(source):
             raise SidestepError(
                 f"{source.uri} is not a Delta table, so it can't be replaced in one step: say where the laid-out "

@@ -24,7 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from sidestep._version import __version__
-from sidestep.errors import SidestepError
+from sidestep.errors import SidestepError, Unanswered
 from sidestep.store.block_column import block_name, is_block_field
 from sidestep.store.location import Location, delete, list_names, open_file, stat
 from sidestep.store.snapshot import DataFile, Partition
@@ -73,6 +73,8 @@ class Change:
     depends: bool = False
     """Whether the files that come depend on rows of the table, though none of its files may go."""
     moment: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """What tells this commit from any other, where a store failed to say whether it is there."""
 
     def with_removals(self, remove: Mapping[str, DataFile]) -> Change:
         """The same change, taking these files out."""
@@ -166,8 +168,7 @@ def blind_append(root: Location, version: int) -> bool:
     What cannot be read, or does not say, is not known to be one.
     """
     try:
-        with open_file(root.child(LOG).child(entry_name(version))) as stream:
-            actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+        actions = _actions(root, version)
     except (OSError, ValueError):
         return False
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
@@ -181,6 +182,20 @@ def blind_append(root: Location, version: int) -> bool:
     # deltalake does not say, and its WRITE reads nothing; through it this writer notes what it did in its own words.
     said = (info.get("sidestep") or {}).get("operation", info.get("operation"))
     return said == "WRITE" and (info.get("operationParameters") or {}).get("mode") == "Append"
+
+
+def _actions(root: Location, version: int) -> list[dict[str, Any]]:
+    with open_file(root.child(LOG).child(entry_name(version))) as stream:
+        return [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+
+
+def _is_there(root: Location, version: int, change: Change) -> bool:
+    """Whether a version is this very change."""
+    try:
+        infos = [action["commitInfo"] for action in _actions(root, version) if "commitInfo" in action]
+    except FileNotFoundError:
+        return False
+    return any((info.get("sidestep") or {}).get("id") == change.id for info in infos)
 
 
 def begin_log(root: Location) -> None:
@@ -228,7 +243,11 @@ def put_entry(root: Location, table: DeltaTable, change: Change, grows: bool) ->
 
 
 def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool) -> int | None:
-    """As :func:`put_entry`, through ``deltalake`` and in exactly one attempt: it would check a second one less well."""
+    """As :func:`put_entry`, through ``deltalake`` and in exactly one attempt: it would check a second one less well.
+
+    A write on a condition cannot simply be made again when its answer is lost, for it may have been done: then the
+    log is asked whether the version is this one, and the commit is :class:`Unanswered` if it is not there.
+    """
     before = table.version()
     once = CommitProperties(max_commit_retries=0, custom_metadata=_custom_metadata(change))
     try:
@@ -253,9 +272,20 @@ def remote_entry(root: Location, table: DeltaTable, change: Change, grows: bool)
         )
     except CommitFailedError:
         return None
+    except OSError as error:
+        return _settle(root, before + 1, change, error)
     except DeltaError as error:
         raise SidestepError(f"Cannot write version {before + 1} of {root.uri}: {error}") from error
     return before + 1
+
+
+def _settle(root: Location, version: int, change: Change, error: Exception) -> int:
+    try:
+        if _is_there(root, version, change):
+            return version
+    except (OSError, ValueError):
+        pass
+    raise Unanswered(f"Cannot write version {version} of {root.uri}: {error}") from error
 
 
 def _metadata(id: str, change: Change, created: int | None) -> dict[str, Any]:
@@ -316,13 +346,16 @@ def _link(root: Location, version: int, actions: Iterable[Mapping[str, Any]]) ->
 def _create_remote(root: Location, change: Change) -> bool:
     try:
         create_table_with_add_actions(
-            root.uri,
+            root.canonical,
             DeltaSchema.from_json(change.schema),
             _add_actions(change),
             mode="error",
             partition_by=list(change.partition_columns),
+            storage_options=root.delta_options,
             commit_properties=CommitProperties(custom_metadata=_custom_metadata(change)),
         )
+    except OSError as error:
+        _settle(root, 0, change, error)
     except (CommitFailedError, DeltaError) as error:
         if "already exists" in str(error) or stat(root.child(LOG).child(entry_name(0))) is not None:
             return False
@@ -340,4 +373,4 @@ def _add_actions(change: Change) -> list[AddAction]:
 
 
 def _custom_metadata(change: Change) -> dict[str, Any]:
-    return {"sidestep": {"operation": change.operation, "version": __version__}}
+    return {"sidestep": {"operation": change.operation, "version": __version__, "id": change.id}}

@@ -36,7 +36,7 @@ from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, SchemaMismatchError
 
-from sidestep.errors import Conflict, SidestepError, SidestepWarning
+from sidestep.errors import Conflict, SidestepError, SidestepWarning, Unanswered
 from sidestep.store.commit.log_entry import (
     AddedFile,
     Change,
@@ -51,13 +51,15 @@ from sidestep.store.commit.log_entry import (
 from sidestep.store.commit.writable import check_writable, refuse_unwritable
 from sidestep.store.location import Location, list_files, locate, stat
 from sidestep.store.snapshot import DataFile, Snapshot
-from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.delta import open_delta, read_delta
 from sidestep.store.snapshots.folder import is_hidden
 
 __all__ = ["AddedFile", "Conflict", "check_writable", "commit", "open_table", "with_retries"]
 
 ATTEMPTS = 100
 """How often a commit runs after other writers' commits that do not concern it."""
+UNANSWERED = 5
+"""How often a commit is tried again whose answer was lost, and which is not there."""
 REDONE = 5
 """How often a whole piece of work is done again because others changed what it had read."""
 CHECKPOINT_EVERY = 100
@@ -103,6 +105,7 @@ def commit(
         if remove:
             raise SidestepError(f"{root.uri} is not a table yet, so there are no files to remove from it.")
         return _create(root, change)
+    unanswered = 0
     for attempt in range(ATTEMPTS):
         snapshot = read_delta(root)
         table = open_table(root, snapshot.version)
@@ -115,7 +118,13 @@ def commit(
             _check_no_rows_came(root, snapshot, read_version)
         _check_columns(root, snapshot, wanted, partition_columns)
         refuse_unwritable(root, table, removes_rows=bool(remove) and data_change)
-        version = _put(root, table, change, remove, wanted)
+        try:
+            version = _put(root, table, change, remove, wanted)
+        except Unanswered:
+            unanswered += 1
+            if unanswered > UNANSWERED:
+                raise
+            version = None
         if version is not None:
             _checkpoint(root, version, table.metadata().configuration)
             return version
@@ -142,7 +151,7 @@ def with_retries(work: Callable[[], Result], *, attempts: int = REDONE) -> Resul
 def open_table(root: Location, version: int | None = None) -> DeltaTable:
     """The table as ``deltalake`` sees it."""
     try:
-        return DeltaTable(root.path if root.local else root.uri, version=version)
+        return open_delta(root, version)
     except (DeltaError, OSError) as error:
         raise SidestepError(f"Cannot read the Delta log of {root.uri}: {error}") from error
 
@@ -171,6 +180,8 @@ def _check_change(root: Location, add: Sequence[AddedFile], remove: Sequence[Dat
         found = {file.path: stat(root.child(file.path)) for file in add}
     else:  # one by one would take as many requests
         found = {status.path: status for status in (list_files(root, is_hidden) if add else ())}
+        # A listing may lag behind what was written.
+        found |= {file.path: status for file in add if file.path not in found and (status := stat(root.child(file.path)))}
     lost = [file.path for file in add if (status := found.get(file.path)) is None or status.size != file.size]
     if lost:
         # A version that names a file which is not there could not be read by anyone.
@@ -186,9 +197,16 @@ def _create(root: Location, change: Change) -> int:
             f"There can be no Delta table at {root.uri}: its readers take the percent sign in the folder's name for an "
             "escape and look elsewhere. Choose another name."
         )
-    if has_version(root) or not create_entry(root, change):
-        raise Conflict(f"Another writer has created a table at {root.uri}.")
-    return 0
+    for attempt in range(UNANSWERED + 1):
+        try:
+            if has_version(root) or not create_entry(root, change):
+                break
+            return 0
+        except Unanswered:
+            if attempt == UNANSWERED:
+                raise
+            time.sleep(random.uniform(0, 0.005 * 2**attempt))
+    raise Conflict(f"Another writer has created a table at {root.uri}.")
 
 
 def _check_still_there(root: Location, snapshot: Snapshot, remove: Sequence[DataFile], read_version: int) -> None:

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.store.location import Location
-from sidestep.store.snapshots.delta import read_delta
+from sidestep.store.snapshots.delta import open_delta, read_delta
 
 _KNOWN = frozenset(
     {
@@ -50,7 +50,7 @@ def check_writable(location: Location, *, removes_rows: bool = False) -> None:
     """
     snapshot = read_delta(location)  # refuses deletion vectors, column mapping, and what only readers must know
     try:
-        table = DeltaTable(location.path if location.local else location.uri, version=snapshot.version)
+        table = open_delta(location, snapshot.version)
     except (DeltaError, OSError) as error:
         raise SidestepError(f"Cannot read the Delta log of {location.uri}: {error}") from error
     refuse_unwritable(location, table, removes_rows=removes_rows)

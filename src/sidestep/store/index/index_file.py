@@ -116,7 +116,7 @@ def index_folder(root: Location, index_dir: str | os.PathLike[str] | Location | 
     """
     if index_dir is None:
         return root.child(FOLDER)
-    digest = hashlib.sha256(root.uri.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(root.canonical.encode()).hexdigest()[:12]
     return locate(index_dir).child(f"{root.name or 'root'}-{digest}")
 
 

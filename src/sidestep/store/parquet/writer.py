@@ -30,7 +30,7 @@ from sidestep.layout.vectors import Words, words_for
 from sidestep.predicate import DataType
 from sidestep.predicate.types import FLOATING
 from sidestep.store.block_column import BLOCK
-from sidestep.store.location import Location, locate, stat
+from sidestep.store.location import Location, locate, make_folder, stat
 from sidestep.store.parquet.blocks import block_summaries, with_layout, zone_map_columns
 from sidestep.store.parquet.buckets import Bucketing, bucket_of
 from sidestep.store.parquet.delta_stats import delta_stats
@@ -284,7 +284,7 @@ class _OpenFile:
 
     def _open(self, first: pa.Table) -> None:
         location = self._location
-        location.filesystem.create_dir(location.parent.path, recursive=True)
+        make_folder(location.parent)
         self._stream = location.filesystem.open_output_stream(location.path)
         self._writer = self._encodings(first).writer(self._stream, first.schema)
         # Without it a session may shift old dates: the values are Spark's own, in its calendar.

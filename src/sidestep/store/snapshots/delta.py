@@ -41,6 +41,12 @@ def is_delta(location: Location) -> bool:
     return is_folder(location.child("_delta_log"))
 
 
+def open_delta(location: Location, version: int | None = None) -> DeltaTable:
+    """The table as ``deltalake`` has it, which reaches stores by the same settings as everything else."""
+    place = location.path if location.local else location.canonical
+    return DeltaTable(place, version=version, storage_options=location.delta_options)
+
+
 def read_delta(location: Location, version: int | None = None, *, to_index: bool = False) -> Snapshot:
     """The snapshot of a Delta table, now or at an older ``version``.
 
@@ -48,7 +54,7 @@ def read_delta(location: Location, version: int | None = None, *, to_index: bool
     whoever reads rows from the files of such a snapshot would read deleted ones.
     """
     try:
-        table = DeltaTable(location.path if location.local else location.uri, version=version)
+        table = open_delta(location, version)
         metadata = table.metadata()
         mapping = metadata.configuration.get("delta.columnMapping.mode") or "none"
         _check_features(location, table)

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
@@ -23,22 +24,62 @@ public final class Inspector {
     return new PruneRule(python);
   }
 
-  /** The extra optimizations of a session with the rule appended, or without it; so for what plans its scans. */
-  public void install(org.apache.spark.sql.classic.SparkSession session, PruneRule rule, boolean on) {
-    ArrayList rules = new ArrayList();
-    List now = Scala.list(session.experimental().extraOptimizations());
-    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule) rules.add(now.get(i));
-    if (on) rules.add(rule);
-    session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
-    ArrayList strategies = new ArrayList();
-    now = Scala.list(session.experimental().extraStrategies());
-    for (int i = 0; i < now.size(); i++) if (now.get(i) != rule.strategy) strategies.add(now.get(i));
-    if (on) strategies.add(rule.strategy);
-    session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
+  /** The extra optimizations of a session with the rule in the place of any other, or without it; so for what plans scans. */
+  public static void install(SparkSession session, PruneRule rule, boolean on) {
+    synchronized (session.experimental()) {
+      ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
+      ArrayList strategies = new ArrayList(Scala.list(session.experimental().extraStrategies()));
+      for (int i = rules.size() - 1; i >= 0; i--) {
+        if (!(rules.get(i) instanceof PruneRule) || !on && rules.get(i) != rule) continue;
+        strategies.remove(((PruneRule) rules.remove(i)).strategy);
+      }
+      if (on) {
+        rules.add(rule);
+        strategies.add(rule.strategy);
+      }
+      session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+      session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
+    }
+  }
+
+  /** Whether a session has this rule. */
+  static boolean hasRule(SparkSession session, PruneRule rule) {
+    List rules = Scala.list(session.experimental().extraOptimizations());
+    for (int i = 0; i < rules.size(); i++) if (rules.get(i) == rule) return true;
+    return false;
+  }
+
+  /** The rule that is at work in a session; null if there is none. */
+  static PruneRule ownRule(SparkSession session) {
+    List rules = Scala.list(session.experimental().extraOptimizations());
+    for (int i = 0; i < rules.size(); i++) {
+      if (rules.get(i) instanceof PruneRule && ((PruneRule) rules.get(i)).isEnabled()) return (PruneRule) rules.get(i);
+    }
+    return null;
+  }
+
+  /** Bring the rule to the sessions that are made from now on, and have the recorder, or null, note their queries. */
+  public void bringEverywhere(SparkSession session, PruneRule rule, Recorder recorder) {
+    EverySession.start(session, rule, recorder);
+  }
+
+  /** The reverse. */
+  public void takeFromEverywhere(PruneRule rule) {
+    EverySession.stop(rule);
+  }
+
+  /** Whether a session has the rule because it is brought everywhere. */
+  public boolean isBroughtTo(SparkSession session, PruneRule rule) {
+    return EverySession.covers(session, rule);
+  }
+
+  /** Bring nothing to this session. */
+  public void leaveOut(SparkSession session) {
+    EverySession.leaveOut(session);
   }
 
   /** Has a session put together tables in column groups, those of jobs that change them as well. */
-  public void putTogether(org.apache.spark.sql.classic.SparkSession session) {
+  public void putTogether(SparkSession session) {
     ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
     rules.add(new ReconstructionRule());
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
@@ -47,8 +88,32 @@ public final class Inspector {
     session.experimental().extraStrategies_$eq(Scala.seq(strategies.toArray()));
   }
 
+  /**
+   * The settings of a session's Hadoop configuration that begin so and end in one of these names, a line each: names and
+   * values by turns, each with NUL after it. Secrets may be in a store of their own, which Hadoop looks into.
+   */
+  public String storeSettings(SparkSession session, String prefix, String names) throws Exception {
+    org.apache.hadoop.conf.Configuration conf = session.sessionState().newHadoopConf();
+    java.util.HashSet wanted = new java.util.HashSet(java.util.Arrays.asList(names.split("\n")));
+    java.util.TreeSet found = new java.util.TreeSet();
+    for (java.util.Iterator it = wanted.iterator(); it.hasNext();) found.add(prefix + it.next());
+    for (java.util.Iterator it = conf.getPropsWithPrefix(prefix + "bucket.").keySet().iterator(); it.hasNext();) {
+      String name = (String) it.next();
+      for (java.util.Iterator w = wanted.iterator(); w.hasNext();) {
+        if (name.endsWith("." + w.next())) found.add(prefix + "bucket." + name);
+      }
+    }
+    StringBuilder text = new StringBuilder();
+    for (java.util.Iterator it = found.iterator(); it.hasNext();) {
+      String name = (String) it.next();
+      char[] value = conf.getPassword(name);
+      if (value != null && value.length > 0) text.append(name).append('\0').append(value).append('\0');
+    }
+    return text.toString();
+  }
+
   /** The settings of a session that decide what the rows of a Parquet file are. */
-  public String reading(org.apache.spark.sql.classic.SparkSession session) {
+  public String reading(SparkSession session) {
     return ValueSettings.ofReading(session.sessionState().conf());
   }
 
@@ -62,13 +127,13 @@ public final class Inspector {
   }
 
   /** SQL as a plan, unless it is a command: explaining must not run anything. */
-  public LogicalPlan parsed(org.apache.spark.sql.classic.SparkSession session, String sql) throws Exception {
+  public LogicalPlan parsed(SparkSession session, String sql) throws Exception {
     return session.sessionState().sqlParser().parsePlan(sql);
   }
 
   /** How Spark would run a plan, planned anew and never run. */
   public org.apache.spark.sql.execution.QueryExecution execution(
-      org.apache.spark.sql.classic.SparkSession session, LogicalPlan plan) {
+      SparkSession session, LogicalPlan plan) {
     return session.sessionState().executePlan(plan, org.apache.spark.sql.execution.CommandExecutionMode.SKIP());
   }
 
@@ -93,7 +158,7 @@ public final class Inspector {
   }
 
   /** A relation over exactly these files, as a logical plan. Values: one text or null per file and partition column. */
-  public LogicalPlan snapshot(org.apache.spark.sql.classic.SparkSession session, String identity, String root,
+  public LogicalPlan snapshot(SparkSession session, String identity, String root,
       String schemaJson, List partitionColumns, String paths, String numbers, List values) {
     StructType schema = (StructType) org.apache.spark.sql.types.DataType$.MODULE$.fromJson(schemaJson);
     StructType partitionSchema = new StructType();
@@ -109,7 +174,7 @@ public final class Inspector {
    * A table in column groups as a logical plan; see GroupedFiles. schemaJson: what it is to give; groups: of each file;
    * byJob: only a session with ReconstructionRule puts it together.
    */
-  public LogicalPlan groups(org.apache.spark.sql.classic.SparkSession session, String identity, String root, String inner,
+  public LogicalPlan groups(SparkSession session, String identity, String root, String inner,
       String schemaJson, List columns, String rowsOf, int buckets, String block, String paths, String numbers, String groups,
       boolean byJob) {
     GroupedFiles files = new GroupedFiles(identity, new Path(root), new Path(inner), new Wire.Files(paths, numbers),
@@ -118,7 +183,7 @@ public final class Inspector {
   }
 
   /** A relation whose files are read by another session's settings: every file, as it is, or an error. */
-  public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {
+  public LogicalPlan readBy(LogicalPlan plan, SparkSession reader) {
     LogicalRelation leaf = (LogicalRelation) plan;
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     scala.collection.immutable.Map options = relation.options();

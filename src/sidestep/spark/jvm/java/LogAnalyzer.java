@@ -36,6 +36,7 @@ public final class LogAnalyzer {
     List now = Scala.list(session.experimental().extraOptimizations());
     for (int i = 0; i < now.size(); i++) if (!(now.get(i) instanceof PruneRule)) rules.add(now.get(i));
     session.experimental().extraOptimizations_$eq(Scala.seq(rules.toArray()));
+    EverySession.leaveOut(session);
     session.sessionState().catalog().clearTempTables();
     threads = java.util.concurrent.Executors.newFixedThreadPool(cores, new java.util.concurrent.ThreadFactory() {
       public Thread newThread(Runnable work) {

@@ -45,6 +45,10 @@ public final class PruneRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return problem;
   }
 
+  boolean isEnabled() {
+    return enabled;
+  }
+
   public void setEnabled(boolean on) {
     enabled = on;
   }

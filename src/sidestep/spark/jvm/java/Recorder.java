@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 
 /**
- * Appends a line of JSON to a file for each query that ran in a session and read a table: when, how long, how much, its
+ * Appends a line of JSON to a file for each query that ran in a session, or in several, and read a table: when, how long, how much, its
  * text if it was SQL, and its optimized plan. Called after the query, from Spark's listener thread: whatever goes wrong
  * here is noted and harms no query.
  */
@@ -37,6 +37,18 @@ public final class Recorder implements org.apache.spark.sql.util.QueryExecutionL
 
   public void start() {
     session.listenerManager().register(this);
+  }
+
+  /** Notes the queries of one more session; a copy of a session has the listeners of that one already. */
+  void listenTo(SparkSession other) {
+    synchronized (other) {
+      other.listenerManager().unregister(this);
+      other.listenerManager().register(this);
+    }
+  }
+
+  void leave(SparkSession other) {
+    other.listenerManager().unregister(this);
   }
 
   /** Ends the recording after the queries that have ended before it. */
