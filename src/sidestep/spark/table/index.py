@@ -72,8 +72,8 @@ def index(
 
     All columns of an ordered type get zone maps, or those named. Files whose entries are up to date are left alone, so
     after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
-    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``. An
-    Iceberg table is given by its name: its files are those of the snapshot that queries of this session read.
+    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
+    An Iceberg table is given by its name: its files are those of the snapshot that queries of this session read.
 
     Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. All
     of that takes at most ``limit``: a share of the table's bytes, 1% if nothing is said, or bytes; 0 is for zone maps
