@@ -145,7 +145,7 @@ def test_a_recording_is_added_to_and_one_that_is_cut_off_still_reads(spark, tabl
     workload = read_recording(path)
     assert len(workload.queries) == 2
     assert [failure.statement.source for failure in workload.failures] == [f"{path}:{n}" for n in (3, 4, 5)]
-    assert "has format 99, newer than the 2" in workload.failures[1].reason
+    assert "has format 99, newer than the 3" in workload.failures[1].reason
 
 
 def test_a_place_that_cannot_be_recorded_to_is_said_at_once(spark, tmp_path):
