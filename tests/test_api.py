@@ -120,7 +120,7 @@ PARAMETERS = {
     ],
     "query": ["spark", "statement", "tables"],
     "read": ["spark", "table", "version"],
-    "record": ["spark", "path"],
+    "record": ["spark", "path", "tables"],
     "sql": ["spark", "statement", "tables", *WRITE],
     "stable": ["function", "version"],
     "status": ["spark", "table", "log", "name", "tables", "dialect", "index_dir"],

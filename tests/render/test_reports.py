@@ -10,6 +10,7 @@ import pytest
 
 import sidestep
 from sidestep.advisor.layouts.replicas import StoragePoint
+from sidestep.layout.demand import Demands
 from sidestep.predicate import STRING, column, compare
 from sidestep.prune.analysis import StageReport
 from sidestep.render.report import Report
@@ -80,7 +81,7 @@ LOAD = sidestep.LoadReport(
 )
 ADVICE = sidestep.Advice(
     table=HOSTILE,
-    choice=sidestep.LayoutChoice(FEATURES, (), HOSTILE, 20_000, (HOSTILE,), family="features", detail=HOSTILE),
+    choice=sidestep.LayoutChoice(FEATURES, Demands(1), HOSTILE, 20_000, (HOSTILE,), family="features", detail=HOSTILE),
     estimates=(
         sidestep.Estimate("today", 1.0, 1.0, 1.0, 10.0, HOSTILE),
         sidestep.Estimate("features", 0.1, 0.2, 0.5, 1.0, HOSTILE),
@@ -228,7 +229,7 @@ def test_it_shows_in_a_notebook_and_prints(result):
     text = str(result)
     assert text.strip()
     assert f"{type(result).__name__}(" not in text
-    assert not any(f"{field.name}=" in text for field in fields(result) if field.name != "load")  # type: ignore[arg-type]
+    assert not any(f"{field.name}=" in text for field in fields(result) if field.name != "load")
 
 
 def test_numbers_have_units():

@@ -111,15 +111,15 @@ def _percent(share: float, top: float) -> str:
 
 def _number(x: float, high: float) -> str:
     """
-    >>> _number(0.2, 1.0), _number(1.25, 1.5), _number(20_000, 1e6), _number(30, 40)
-    ('20%', '1.25', '20k', '30')
+    >>> _number(0.2, 1.0), _number(1.48567, 1.5), _number(20_000, 1e6), _number(30, 40), _number(1_234, 2_000)
+    ('20%', '1.49', '20k', '30', '1,234')
     """
     if high <= 1:
         return f"{100 * x:.0f}%"
     for unit, letter in ((1e6, "M"), (1e3, "k")):
         if x >= 10 * unit or (x >= unit and x % (unit / 10) == 0):
             return f"{x / unit:g}{letter}"
-    return f"{x:g}"
+    return f"{x:.3g}" if x < 100 else f"{x:,.0f}"
 
 
 def _ticks(xs: Sequence[float], low: float, high: float, log: bool) -> list[float]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sidestep
+from sidestep.errors import SidestepError
 from sidestep.predicate import sql
 from sidestep.spark.log.recording import is_recording, read_recording
 from tests.spark.tables import settings, write_file
@@ -59,6 +60,22 @@ def test_a_recorded_session_gives_the_features_of_its_sql(spark, table, tmp_path
     assert len(recorded.features()) > 1
     assert any("length(" in str(feature) for feature in recorded.features().features)
     assert [q.sql for q in read_recording(tmp_path / "log.jsonl").queries] == queries
+
+
+def test_a_recording_calls_tables_as_it_was_told(spark, table, tmp_path):
+    log = tmp_path / "log.jsonl"
+    with sidestep.record(spark, log, tables={"articles": table}):
+        spark.read.parquet(table).where("quantity < 10").collect()
+    assert is_recording(log)
+    assert [use.table for query in read_recording(log).queries for use in query.uses] == ["articles"]
+    assert [use.table for query in read_recording(log, {"goods": table}).queries for use in query.uses] == ["goods"]
+    with sidestep.record(spark, log, tables={"things": table}):  # what comes last counts
+        pass
+    workload = read_recording(log)
+    assert workload.failures == ()
+    assert [use.table for query in workload.queries for use in query.uses] == ["things"]
+    with pytest.raises(SidestepError, match="by their paths"):
+        sidestep.record(spark, log, tables={"things": spark.table("items").schema})
 
 
 def test_one_record_per_execution_and_none_for_what_reads_nothing(spark, table, tmp_path):
@@ -128,7 +145,7 @@ def test_a_recording_is_added_to_and_one_that_is_cut_off_still_reads(spark, tabl
     workload = read_recording(path)
     assert len(workload.queries) == 2
     assert [failure.statement.source for failure in workload.failures] == [f"{path}:{n}" for n in (3, 4, 5)]
-    assert "has format 99, newer than the 2" in workload.failures[1].reason
+    assert "has format 99, newer than the 3" in workload.failures[1].reason
 
 
 def test_a_place_that_cannot_be_recorded_to_is_said_at_once(spark, tmp_path):

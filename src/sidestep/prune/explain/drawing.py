@@ -100,7 +100,7 @@ def svg(induced: Induced) -> str:
         parts.append(
             f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='currentColor' stroke-opacity='.3'/>"
         )
-        parts.append(_text((x1 + x2) / 2 + 8, (y1 + y2) / 2 + 3, edge.text, "currentColor", 10, anchor="start"))
+        parts.append(_text((x1 + x2) / 2 - 8, (y1 + y2) / 2 + 3, edge.text, "currentColor", 10, anchor="end"))
     removed = Counter[tuple[int, int]]()
     for dip in induced.dips:
         removed[dip.origin, dip.target] += dip.removed
@@ -165,9 +165,10 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], label: str) -> 
         f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' stroke='#15875a' stroke-width='1.6' "
         "marker-end='url(#sidestep-tip)'/>"
     )
-    return line + _text(
-        x1 + 0.3 * (x2 - x1) + 2 * side_x, y1 + 0.3 * (y2 - y1) + 2 * side_y, label, "#15875a", 10, "end"
-    )
+    # Away from the straight line, whose own text is to its left.
+    anchor = "middle" if abs(side_x) < 2 else "start" if side_x > 0 else "end"
+    x, y = x1 + 0.62 * (x2 - x1) + side_x, y1 + 0.62 * (y2 - y1) + 2 * side_y + 3
+    return line + _text(x, y, label, "#15875a", 10, anchor)
 
 
 def _short_of_boxes(
