@@ -15,6 +15,7 @@ from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.jvm.versions import is_untested
 from sidestep.spark.log.recording import Recorder
+from sidestep.spark.rule.catalog import Tables
 from sidestep.spark.rule.denormalized import JoinRewriter
 from sidestep.spark.rule.indexes import Indexes
 from sidestep.spark.rule.planner import Planner
@@ -54,6 +55,7 @@ class Enabled:
         self.planner.indexes = Indexes(self.rule, index_dir, self.refresher)
         self.planner.rewriter = JoinRewriter(spark, self.rule, index_dir)
         self.recorder = Recorder(spark, record).start() if record is not None else None
+        self.inspector.addTableFunction(spark._jsparkSession, Tables(spark))
         self.inspector.install(spark._jsparkSession, self.rule, True)
         if is_untested(spark.version):
             try:
