@@ -1,4 +1,4 @@
-"""Object stores: reached by what Hadoop's configuration says, by the user's own scheme, and safe for several writers."""
+"""Object stores: reached by what Hadoop's configuration says, by the user's scheme, and safe for several writers."""
 
 from __future__ import annotations
 
@@ -192,6 +192,20 @@ def test_requests_that_fail_are_made_again(reached, kind):
             part = write_part(root, f"f{number}.parquet", [number])
             commit(root, add=[part], read_version=0, schema=SCHEMA, operation="APPEND", data_change=True)
         assert [file.path for file in read_snapshot(root).files] == [f"f{number}.parquet" for number in range(4)]
+    assert failed
+
+
+def test_small_parts_of_files_are_read_of_a_store_that_is_busy(reached):
+    """What the store says then is longer than the part that was asked for."""
+    root = locate(f"s3a://{BUCKET}/busy")
+    write_part(root, "f0.parquet", [1, 2, 3])
+
+    def busy(method, path):
+        return method == "GET" and path.endswith("f0.parquet")
+
+    with reached.failing(every(2, "slow down", busy)) as failed, open_file(root.child("f0.parquet")) as file:
+        assert pq.read_table(file)["id"].to_pylist() == [1, 2, 3]
+        assert (file.seek(0), file.read(4), file.seek(-4, 2) > 0, file.read()) == (0, b"PAR1", True, b"PAR1")
     assert failed
 
 

@@ -21,7 +21,6 @@ from sidestep.store.block_column import block_name
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
 
-
 PATH_PROPERTY = "sidestep.path"
 """What says, of a name in the catalog that was registered, which folder it stands for."""
 

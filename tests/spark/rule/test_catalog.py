@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -38,19 +40,24 @@ def test_a_delta_table_by_name_skips_and_is_always_new(spark, enabled, delta):
         assert sidestep.metrics(spark.sql(few)).files == 2
         assert rows_of(spark.sql(few)) == found
     assert len(found) == 5
-    table = DeltaTable(delta)
-    for path in [path for path in table.file_uris() if path not in sidestep.metrics(spark.sql(few)).scans[0].paths]:
-        with open(path, "r+b") as skipped:
-            skipped.truncate(0)
-    assert rows_of(spark.sql(few)) == found, "what was skipped is not there"
-    table.delete("id = 3")
-    assert [row.id for row in spark.sql("SELECT id FROM registered.t WHERE id < 5 ORDER BY id").collect()] == [
-        0,
-        1,
-        2,
-        4,
-    ]
+    DeltaTable(delta).delete("id = 3")
+    read = spark.sql("SELECT id FROM registered.t WHERE id < 5")
+    assert sorted(row.id for row in read.collect()) == [0, 1, 2, 4], "the file of before is still there"
     assert sidestep.read(spark, "registered.t").where("id < 5").count() == 4
+    (kept,) = sidestep.metrics(spark.sql(few.replace("5", "20").replace("<", ">= 10 AND id <"))).scans[0].paths
+    for path in Path(delta).glob("*.parquet"):
+        if str(path) != kept:
+            path.unlink()
+    assert spark.sql("SELECT id FROM registered.t WHERE id >= 10 AND id < 20").count() == 10
+
+
+def forget_function(spark) -> None:
+    """Make the session as if it had been made before sidestep was enabled anywhere."""
+    registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
+    known = registry.listFunction()
+    for identifier in [known.apply(number) for number in range(known.size())]:
+        if identifier.funcName() == "sidestep_table":
+            registry.dropFunction(identifier)
 
 
 def test_new_sessions_know_it_where_sidestep_is_enabled_and_fail_elsewhere(spark, delta):
@@ -62,9 +69,7 @@ def test_new_sessions_know_it_where_sidestep_is_enabled_and_fail_elsewhere(spark
         assert sidestep.metrics(later.table("registered.t").where("id < 5")).files == 1
         assert later.sql("SELECT a.id FROM registered.t a JOIN registered.t b ON a.id = b.id").count() == 20
     without = spark.newSession()
-    without._jsparkSession.sessionState().tableFunctionRegistry().dropFunction(
-        spark.sparkContext._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier("sidestep_table")
-    )
+    forget_function(without)
     with pytest.raises(AnalysisException, match="sidestep_table"):
         without.sql(few)
     with sidestep.enable(without):
@@ -114,5 +119,7 @@ def test_the_function_takes_a_path_and_nothing_else(spark, enabled, delta, tmp_p
     for call in ("sidestep_table()", "sidestep_table(NULL)"):
         with pytest.raises(Exception, match="takes the path of a table"):
             spark.sql(f"SELECT * FROM {call}").collect()
+    with pytest.raises(sidestep.SidestepError, match="function sidestep_table"):
+        sidestep.query(spark, f"SELECT * FROM sidestep_table('{delta}')", tables={})
     with pytest.raises(Exception, match="nothing at"):
         spark.sql(f"SELECT * FROM sidestep_table('{tmp_path}/none')").collect()

@@ -1,9 +1,9 @@
 """Laid-out tables by names of the catalog: views over a table function that sidestep brings to sessions.
 
 A catalog can only name what plain Spark can resolve. It could name a laid-out table as a folder of Parquet files, and
-would then give rows that are gone, or parts of rows. So a registered table is a view over ``sidestep_table('path')``: in a
-session with sidestep that is the newest version of the table, worked out anew for each query; in any other there is no
-such function, and the query fails.
+would then give rows that are gone, or parts of rows. So a registered table is a view over ``sidestep_table('path')``:
+in a session with sidestep that is the newest version of the table, worked out anew for each query; in any other there
+is no such function, and the query fails.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Tables:
 
 @leaves_session_active
 def register(spark: SparkSession, name: str, table: str | os.PathLike[str]) -> None:
-    """Give the table at a path a name in the catalog, by which SQL reads it in every session that sidestep is enabled in.
+    """Give the table at a path a name in the catalog, by which SQL reads it wherever sidestep is enabled.
 
-    ``name`` is a table's name, or ``database.name``. The entry is a view: it has the columns that the table has now, and
-    the rows that the table has whenever it is read, whoever changed it. Where sidestep is not enabled, reading it fails,
-    since Spark does not know the function ``sidestep_table``. A name that was registered before is registered anew;
-    ``DROP VIEW`` takes it out, and leaves the table alone.
+    ``name`` is a table's name, or ``database.name``. The entry is a view: it has the columns that the table has now,
+    and the rows that the table has whenever it is read, whoever changed it. Where sidestep is not enabled, reading it
+    fails, since Spark does not know the function ``sidestep_table``. A name that was registered before is registered
+    anew; ``DROP VIEW`` takes it out, and leaves the table alone.
     """
     bridge = Bridge(spark)
     location = locate(resolve(spark, table))

@@ -29,7 +29,7 @@ final class TableFunction extends scala.runtime.AbstractFunction1 {
   /** Have a session know the function. */
   static void addTo(SparkSession session, java.util.function.Function asked) {
     python = asked;
-    session.sessionState().tableFunctionRegistry().registerFunction(IDENTIFIER, INFO, ONE);
+    session.sessionState().tableFunctionRegistry().createOrReplaceTempFunction(NAME, ONE, "scala_udf");
   }
 
   /** Have every session know it that is made from these extensions. */
