@@ -11,6 +11,7 @@ from types import FrameType
 
 import pyspark
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 from pytest_timeout import is_debugging
@@ -22,6 +23,8 @@ _ASIDE = tuple(Path(__file__).parent / name for name in ("bench", "spark/table")
 """What runs in the second of the two processes of `make test`: so that both take about as long."""
 _RESTARTS = pytest.StashKey[list[str]]()
 """The tests before which the session was made anew."""
+_AGAIN = pytest.StashKey[list[str]]()
+"""The tests that ran a second time, because the JVM ended under them."""
 
 # The same examples in every run of `ci`: a red build is red again for whoever looks into it. `fuzz` goes looking.
 # No deadlines: on a shared machine they fail tests that are right. A property over a function-scoped fixture such as
@@ -71,6 +74,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         item.config.stash[_RESTARTS].append(item.nodeid)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test on Spark that failed as its JVM ended, for whatever reason, gets a second one; the summary tells of it.
+
+    A machine short of memory ends a JVM in whichever test happens to run. A test that ends it by itself does so again.
+    """
+    if not item.get_closest_marker("spark"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if any(report.failed for report in reports) and not _SHARED_SESSION.interrupted and _SHARED_SESSION.is_broken():
+        item.config.stash[_AGAIN].append(item.nodeid)
+        item._initrequest()  # type: ignore[attr-defined]
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A test that was interrupted says so, whatever it made of it that its JVM was gone."""
@@ -93,7 +116,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_RESTARTS] = []
+    config.stash[_RESTARTS], config.stash[_AGAIN] = [], []
     if pyspark.__version__ < "4.3":  # which leaves sockets open until they are collected
         config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
 
@@ -110,10 +133,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("savings of Spark's own that skipping gave up, each for fewer rows read")
         for line in lost:
             terminalreporter.write_line(str(line))
-    if restarts := terminalreporter.config.stash[_RESTARTS]:
-        terminalreporter.section("the shared Spark session was broken, and made anew before")
-        for name in restarts:
-            terminalreporter.write_line(name)
+    for key, said in (
+        (_RESTARTS, "the shared Spark session was broken, and made anew before"),
+        (_AGAIN, "run a second time, because the JVM ended under it"),
+    ):
+        if names := terminalreporter.config.stash[key]:
+            terminalreporter.section(said)
+            for name in names:
+                terminalreporter.write_line(name)
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,14 @@ def test_kills_the_jvm(spark, view):
     os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
 
 
+def test_loses_its_jvm(spark, view, tmp_path_factory):
+    once = tmp_path_factory.getbasetemp() / "lost"
+    if not once.exists():
+        once.touch()
+        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+    works(spark, view)
+
+
 def test_after_the_jvm_was_killed(spark, view, enabled):
     works(spark, view)
 
@@ -93,15 +101,19 @@ def test_a_broken_session_is_made_anew(tmp_path):
         "test_hangs": "FAILED",
         "test_after_a_hang": "PASSED",
         "test_kills_the_jvm": "PASSED",
+        "test_loses_its_jvm": "PASSED",
         "test_after_the_jvm_was_killed": "PASSED",
         "test_without_spark": "PASSED",
     }
     assert outcomes == expected, text[-20_000:]
-    assert "1 failed, 5 passed in" in text, text[-20_000:]
+    assert "1 failed, 6 passed in" in text, text[-20_000:]
     assert "Timeout (>5.0s)" in text or "It ran past its time limit, and its JVM was killed." in text
     assert "the shared Spark session was broken, and made anew before" in text
-    restarts = text.partition("made anew before")[2].partition("short test summary")[0]
-    assert [name in restarts for name in expected] == [name.startswith("test_after") for name in expected], restarts
+    told = text.partition("made anew before")[2].partition("short test summary")[0]
+    restarts, _, again = told.partition("a second time")
+    anew = {"test_after_a_hang", "test_loses_its_jvm"}
+    assert {name for name in expected if name in restarts} == anew, restarts
+    assert [name for name in expected if name in again] == ["test_loses_its_jvm"]
 
 
 def test_no_session_is_not_a_broken_one():

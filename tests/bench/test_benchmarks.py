@@ -67,7 +67,7 @@ SMOKE = {
     ),
     "gsop": (
         [
-            *("--sf", "0.001", "--train", "40", "--test", "4", "--min-size", "200", "--runs", "0"),
+            *("--sf", "0.001", "--train", "10", "--test", "2", "--min-size", "1500", "--runs", "0"),
             *("--parts", "run", "--layouts", "parquet,gsop"),
         ],
         {"cells", "bytes", "seconds", "load", "memory"},
@@ -81,7 +81,7 @@ SMOKE = {
         {"seconds", "groups", "cells", "row_ids", "rated"},
     ),
     "denormalized": (
-        ["--sf", "0.001", "--train", "18", "--test", "9", "--min-size", "200", "--runs", "0", "--layout", "sop"],
+        ["--sf", "0.001", "--train", "9", "--test", "3", "--min-size", "1500", "--runs", "0", "--layout", "sop"],
         {"cells", "rows", "bytes", "seconds", "rewritten", "made"},
     ),
     "dipfigures": (

@@ -33,7 +33,7 @@ def test_the_memory_of_python_processes_below_this_one_is_seen():
 
 
 def test_a_tiny_load_ends_with_its_figures(spark, tmp_path, capsys):
-    options = "--sf 0.001 --scales 0.001 --width narrow --train 40 --runs 1 --min-size 500"
+    options = "--sf 0.001 --scales 0.001 --width narrow --train 8 --runs 1 --min-size 2000"
     assert main(["load", *options.split(), "--data", str(tmp_path)]) == 0
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert figures.keys() >= {"time_ratio", "size_ratio", "peak_mb", "stages", "linearity"}

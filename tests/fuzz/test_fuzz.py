@@ -50,7 +50,7 @@ def test_a_short_run_finds_nothing(spark, enabled, tmp_path, theme):
 
 
 def test_a_short_run_skips_and_is_held_against_every_oracle(spark, enabled, tmp_path):
-    tally = fuzz(spark, tmp_path, seed=SEED, seconds=math.inf, worlds=2, queries=12, keep=None, themes=("correlated",))
+    tally = fuzz(spark, tmp_path, seed=SEED, seconds=math.inf, worlds=1, queries=12, keep=None, themes=("correlated",))
     assert tally.differences == []
     assert tally.skipping > tally.cases / 4, "a fuzzer that never skips proves nothing"
     assert all(tally.oracles[oracle] for oracle in ("off", "deleted", "garbage", "duckdb")), tally.oracles

@@ -24,7 +24,7 @@ def tpch(spark, tmp_path_factory):
     folder = make_tpch(root, 0.001, files=2)
     log = [text for name, text in queries().items() if name in INSTEAD + PARTLY]
     tables = {name: str(folder / name) for name in TABLES}
-    report = sidestep.denormalize(spark, log, tables, root / "joined", fact="lineitem", layout="sop", min_size=200)
+    report = sidestep.denormalize(spark, log, tables, root / "joined", fact="lineitem", layout="sop", min_size=1500)
     register(spark, folder)
     return report
 

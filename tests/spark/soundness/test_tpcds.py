@@ -1,6 +1,6 @@
 """All of TPC-DS with skipping on and off: the same rows, and none of Spark's own savings lost.
 
-On the least data there is; ``make test-tpc SF=1`` takes more.
+On the least data there is, and by default every third query; ``make test-tpc SF=1`` takes all of them, and more data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def tpcds(spark, tmp_path_factory):
         spark.catalog.dropTempView(table)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if at % 3 == 0 else [pytest.mark.long]) for at, name in enumerate(TEXTS)]
+)
 def test_a_query_gives_the_same_and_loses_no_reuse(tpcds, enabled, name, record_property):
     # Which of several equal rows come within a limit is not said, so all are asked for.
     text = re.sub(r"\bLIMIT\s+\d+\s*$", "", TEXTS[name], flags=re.IGNORECASE)

@@ -17,24 +17,35 @@ export async function workload(main, workspace) {
   let id = null;
   const stop = onJobs((job) => { if (job.id === id && !over(job)) fill(body, card("", null, jobCard(job))); });
 
+  // At once, not when the server answers: what an earlier analysis showed, or is about to show, is no longer wanted.
+  function wait() {
+    id = null;
+    go.disabled = true;
+    fill(body, busy("The analysis begins…"));
+  }
   async function analyze() {
+    wait();
     try {
       const job = await start("analyze", { log: kept.log });
       await follow(job.id);
-    } catch (problem) { fill(body, note(problem.message, "bad")); }
+    } catch (problem) {
+      go.disabled = false;
+      fill(body, note(problem.message, "bad"));
+    }
   }
   async function follow(job) {
+    wait();
     id = job;
-    go.disabled = true;
     try {
-      fill(body, busy("The analysis begins…"));
       const done = await finished(job);
       if (id === job) show(done);
     } catch (problem) {
-      fill(body, note(problem.message, "bad"));
-    } finally { go.disabled = false; }
+      if (id === job) fill(body, note(problem.message, "bad"));
+    } finally { if (id === job) go.disabled = false; }
   }
   function begin() {
+    id = null;
+    go.disabled = !kept.log;
     if (!logs.length) {
       fill(body, empty("No log here yet", `Put a query log (.sql, .jsonl, .csv, a recording or an event log) into ${workspace.folders[0] ?? "the folder"}, or start sidestep serve with --log. sidestep.record(spark, path) writes one as queries run.`));
       return;
