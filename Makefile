@@ -50,7 +50,11 @@ test-lakes: ## Delta and Iceberg by their own readers, on Spark VERSION=4.0 to 4
 
 .PHONY: test-fast
 test-fast: setup ## the tests that need no Spark
-	$(PY) -m pytest -m "not spark" $(ARGS)
+	$(PY) -m pytest -m "not spark and not stores" $(ARGS)
+
+.PHONY: test-stores
+test-stores: setup ## the life of a table on s3a:// against a server on 127.0.0.1; fetches hadoop-aws and Amazon's SDK (700 MB) once
+	$(SPARKED) -m pytest -m stores --timeout=0 tests/stores $(ARGS)
 
 .PHONY: test-tpc
 test-tpc: setup ## all queries of TPC-H and TPC-DS, on = off, at scale factor SF (1; long)

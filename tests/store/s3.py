@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
 import struct
 import threading
@@ -69,6 +70,17 @@ class Store:
             yield self.failed
         finally:
             self.fault = lambda method, path: None
+
+
+def sometimes(kind: str, share: float, seed: int = 1) -> Fault:
+    """A share of all requests, chosen by lot: what comes regularly may meet the same request of each attempt."""
+    lots, lock = random.Random(seed), threading.Lock()
+
+    def fault(method: str, path: str) -> str | None:
+        with lock:
+            return kind if lots.random() < share else None
+
+    return fault
 
 
 def every(number: int, kind: str, matching: Callable[[str, str], bool] = lambda method, path: True) -> Fault:

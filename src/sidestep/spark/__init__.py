@@ -15,6 +15,7 @@ from sidestep.spark.log.analyze import LogAnalysis, analyze
 from sidestep.spark.log.recording import Recorder, record
 from sidestep.spark.progress import Progress, SparkStage, Stage, Step
 from sidestep.spark.relation import read
+from sidestep.spark.rule.catalog import register
 from sidestep.spark.rule.explain import explain
 from sidestep.spark.rule.metrics import Metrics, ScanMetrics, metrics
 from sidestep.spark.rule.query import query
@@ -63,6 +64,7 @@ __all__ = [
     "query",
     "read",
     "record",
+    "register",
     "sql",
     "stable",
     "status",

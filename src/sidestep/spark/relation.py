@@ -22,6 +22,9 @@ from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
 from sidestep.store.snapshots.iceberg import iceberg_snapshot
 
+PATH_PROPERTY = "sidestep.path"
+"""What says, of a name in the catalog that was registered, which folder it stands for."""
+
 
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
     """The table at a path (or of a name in the catalog), at ``version`` or the newest if it is a Delta table.
@@ -218,6 +221,9 @@ def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:
     for row in rows:
         if row["col_name"] == "Location":
             return str(row["data_type"])
+    for row in spark.sql(f"SHOW TBLPROPERTIES {text}").collect():
+        if row["key"] == PATH_PROPERTY:
+            return str(row["value"])
     raise TableNotFound(f"The catalog names no folder for table {text}: give the path of its files instead.")
 
 

@@ -11,6 +11,7 @@ tasks, as Spark sends its own. They are never written, logged or shown.
 from __future__ import annotations
 
 import os
+import random
 import re
 import threading
 import time
@@ -38,6 +39,67 @@ SECONDS = 1.0
 ATTEMPTS = 10
 """How often a request is made that the store throttles, or whose connection is lost."""
 _AMAZON = re.compile(r"s3[.-](?:dualstack\.)?(?:(?P<region>[a-z0-9-]+)\.)?amazonaws\.com(?:\.cn)?")
+
+
+_PASSING = (
+    "INTERNAL_FAILURE",
+    "SLOW_DOWN",
+    "SERVICE_UNAVAILABLE",
+    "NETWORK_CONNECTION",
+    "REQUEST_TIMEOUT",
+    "THROTTLING",
+)
+"""What pyarrow says of requests that may well succeed later."""
+
+
+class PatientReader:
+    """A file in a store, each part of which is asked for again if the store is busy, or the connection is lost.
+
+    pyarrow makes such requests again by itself, but for one: it has room for the part that it asked for, and where the
+    words of a store that says "slow down" take more than that, it fails.
+    """
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+        self._size = int(file.size())
+        self._at = 0
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._at)
+        wanted = left if size is None or size < 0 else min(size, left)
+        part = self._read_at(wanted, self._at) if wanted else b""
+        self._at += len(part)
+        return part
+
+    def _read_at(self, size: int, offset: int) -> bytes:
+        for attempt in range(ATTEMPTS):
+            try:
+                return bytes(self._file.read_at(size, offset))
+            except OSError as error:
+                if attempt == ATTEMPTS - 1 or not any(word in str(error) for word in _PASSING):
+                    raise
+                time.sleep(random.uniform(0, min(5.0, 0.05 * 2**attempt)))
+        raise AssertionError("every attempt returns or raises")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sidestep.errors import SidestepError, Unreachable
-from sidestep.store.access import s3_access, s3_filesystem
+from sidestep.store.access import PatientReader, s3_access, s3_filesystem
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?://(?P<authority>[^/]*))?(?P<path>/.*|)")
 _S3 = frozenset({"s3", "s3a", "s3n"})
@@ -155,11 +155,12 @@ def list_names(folder: Location) -> list[str]:
 
 def open_file(location: Location) -> pa.NativeFile:
     """A random-access reader of the file; OSError (FileNotFoundError) as pyarrow raises it."""
-    return location.filesystem.open_input_file(location.path)
+    file = location.filesystem.open_input_file(location.path)
+    return pa.PythonFile(PatientReader(file), mode="r") if location.in_store else file
 
 
 def make_folder(folder: Location) -> None:
-    """See that there is a folder to write to. In an object store there always is, and a mark of it would be in the way."""
+    """See that there is a folder to write to. In an object store there always is, and a mark of it is in the way."""
     if not folder.in_store:
         folder.filesystem.create_dir(folder.path, recursive=True)
 

@@ -1,7 +1,7 @@
 """An application with a Thrift server and a Spark Connect server in it, for tests to be clients of.
 
-``python -m tests.spark.rule.serving FOLDER`` starts them on 127.0.0.1 over the table in ``FOLDER/t``, which it indexes, and
-says their ports. Then it does what the lines of its input ask for, and answers each with a line of JSON.
+``python -m tests.spark.rule.serving FOLDER`` starts them on 127.0.0.1 over the table in ``FOLDER/t``, which it indexes,
+and says their ports. Then it does what the lines of its input ask for, and answers each with a line of JSON.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def main() -> None:
     spark = start_spark(home, port)
     sidestep.index(spark, table)
     state = sidestep.enable(spark, everywhere=True, record=str(home / "recording.jsonl"))
+    sidestep.register(spark, "registered", table)
     print(json.dumps({"connect": port, "thrift": start_thrift(spark)}), flush=True)
     for line in sys.stdin:
         wish = line.strip()

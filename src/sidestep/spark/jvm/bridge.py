@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -78,13 +78,20 @@ def check_session(spark: SparkSession) -> None:
 
 
 def _store_settings(session: weakref.ref[SparkSession]) -> StoreSettings | None:
-    """How a session's Hadoop configuration has object stores reached; None if the session is gone."""
-    spark = session()
+    """How a session's Hadoop configuration has object stores reached; None if Spark was stopped.
+
+    Of a session that is gone, such as a copy that a job worked in, the first session of the process knows as much.
+    """
+    spark = session() or SparkSession._instantiatedSession
     context: Any = None if spark is None else spark.sparkContext
     if spark is None or context._jsc is None:
         return None
-    names = "\n".join(NAMES)
-    said = str(Bridge(spark).factory().storeSettings(spark._jsparkSession, PREFIX, names))
+    inspector = _load(_loader_of(context._gateway, context._jvm), "Inspector").getConstructors()[0]
+    nothing = context._gateway.new_array(context._jvm.java.lang.Object, 0)
+    try:
+        said = str(inspector.newInstance(nothing).storeSettings(spark._jsparkSession, PREFIX, "\n".join(NAMES)))
+    except Py4JError:
+        return None
     parts = said.split("\0")
     return StoreSettings(dict(zip(parts[0:-1:2], parts[1::2], strict=True)))
 

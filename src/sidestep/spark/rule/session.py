@@ -15,6 +15,7 @@ from sidestep.prune.dips.model import InducedOptions
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.jvm.versions import is_untested
 from sidestep.spark.log.recording import Recorder
+from sidestep.spark.rule.catalog import Tables
 from sidestep.spark.rule.denormalized import JoinRewriter
 from sidestep.spark.rule.indexes import Indexes
 from sidestep.spark.rule.planner import Planner
@@ -54,6 +55,7 @@ class Enabled:
         self.planner.indexes = Indexes(self.rule, index_dir, self.refresher)
         self.planner.rewriter = JoinRewriter(spark, self.rule, index_dir)
         self.recorder = Recorder(spark, record).start() if record is not None else None
+        self.inspector.addTableFunction(spark._jsparkSession, Tables(spark))
         self.inspector.install(spark._jsparkSession, self.rule, True)
         if is_untested(spark.version):
             try:
@@ -125,17 +127,17 @@ def enable(
     skip is not known. ``explain`` says what was done.
 
     With ``everywhere``, sessions that are made later in the same application have it as well, by the same arguments:
-    those of ``spark.newSession()``, and of the clients of a Thrift server or a Spark Connect server that runs in it. The
-    settings below are each session's own, and ``disable`` of such a session is for that one alone. Without it, a session
-    made by ``spark.newSession()`` is enabled on its own.
+    those of ``spark.newSession()``, and of the clients of a Thrift server or a Spark Connect server that runs in it.
+    The settings below are each session's own, and ``disable`` of such a session is for that one alone. Without it, a
+    session made by ``spark.newSession()`` is enabled on its own.
 
-    Calling it again with the same arguments changes nothing, with others these take effect. Use ``with sidestep.enable(spark):`` to have it off again afterwards,
-    or ``SET spark.sidestep.enabled=false`` to switch it off from SQL. Settings of the session win over arguments, for
-    later queries: ``spark.sidestep.induced=false`` leaves out induced predicates, ``spark.sidestep.induced.kappa``,
-    ``.maxRanges``, ``.smallRows`` and ``.seconds`` say how far these go, ``spark.sidestep.stages.NAME=false`` leaves
-    out one of the stages ``denormalized``, ``static``, ``induced``, ``selectors`` and ``reuse``, and
-    ``spark.sidestep.fileKeys=footer`` skips a file only if its footer is the one that was indexed, where size and
-    modification time are not enough.
+    Calling it again with the same arguments changes nothing, with others these take effect. Use
+    ``with sidestep.enable(spark):`` to have it off again afterwards, or ``SET spark.sidestep.enabled=false`` to switch
+    it off from SQL. Settings of the session win over arguments, for later queries: ``spark.sidestep.induced=false``
+    leaves out induced predicates, ``spark.sidestep.induced.kappa``, ``.maxRanges``, ``.smallRows`` and ``.seconds`` say
+    how far these go, ``spark.sidestep.stages.NAME=false`` leaves out one of the stages ``denormalized``, ``static``,
+    ``induced``, ``selectors`` and ``reuse``, and ``spark.sidestep.fileKeys=footer`` skips a file only if its footer is
+    the one that was indexed, where size and modification time are not enough.
     """
     check_session(spark)
     if refresh not in ("auto", "off"):

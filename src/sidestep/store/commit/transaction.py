@@ -181,7 +181,9 @@ def _check_change(root: Location, add: Sequence[AddedFile], remove: Sequence[Dat
     else:  # one by one would take as many requests
         found = {status.path: status for status in (list_files(root, is_hidden) if add else ())}
         # A listing may lag behind what was written.
-        found |= {file.path: status for file in add if file.path not in found and (status := stat(root.child(file.path)))}
+        found |= {
+            file.path: status for file in add if file.path not in found and (status := stat(root.child(file.path)))
+        }
     lost = [file.path for file in add if (status := found.get(file.path)) is None or status.size != file.size]
     if lost:
         # A version that names a file which is not there could not be read by anyone.

@@ -114,9 +114,7 @@ final class Denormalization extends PlanRewriter {
         ? (FileIndex) ((GroupedFiles) relation.location()).guarded(fresh)
         : ((SnapshotFiles) relation.location()).guarded(fresh);
     // Read by the settings of the session that asks, which need not be the one that the table was opened in.
-    HadoopFsRelation own = relation.copy(files, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(),
-        relation.fileFormat(), relation.options(), org.apache.spark.sql.classic.SparkSession.active());
-    return table.copy(own, table.output(), table.catalogTable(), table.isStreaming(), table.stream());
+    return TableFunction.ofActiveSession(Replacement.withLocation(table, files, relation.fileFormat(), null));
   }
 
   private static Expression all(List conditions) {

@@ -50,6 +50,7 @@ public final class EverySession extends scala.runtime.AbstractFunction1 {
       if (every == null) {
         every = new EverySession();
         session.extensions().injectPlanNormalizationRule(every);
+        TableFunction.addTo(session.extensions());
         ALL.put(session.extensions(), every);
       }
     }

@@ -78,6 +78,16 @@ public final class Inspector {
     EverySession.leaveOut(session);
   }
 
+  /** Have a session know the function that views of laid-out tables are made of. */
+  public void addTableFunction(SparkSession session, java.util.function.Function python) {
+    TableFunction.addTo(session, python);
+  }
+
+  /** Have a view of the catalog read the table at a path. */
+  public void turnView(SparkSession session, String database, String name, String path) throws Exception {
+    TableFunction.turn(session, database, name, path);
+  }
+
   /** Has a session put together tables in column groups, those of jobs that change them as well. */
   public void putTogether(SparkSession session) {
     ArrayList rules = new ArrayList(Scala.list(session.experimental().extraOptimizations()));
