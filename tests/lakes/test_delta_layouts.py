@@ -102,14 +102,11 @@ def test_a_denormalized_table_never_stands_for_tables_that_delta_reads(spark, tm
     """The same files may have fewer rows by now than when they were joined."""
     root = {"facts": tmp_path / "facts", "items": tmp_path / "items"}
     write_deltalake(str(root["items"]), pa.table({"k": range(7), "name": [f"n{number}" for number in range(7)]}))
-    write_deltalake(
-        str(root["facts"]),
-        pa.table({"id": range(200), "of": [number % 7 for number in range(200)]}),
-        configuration={"delta.enableDeletionVectors": "true"},
-    )
+    write_deltalake(str(root["facts"]), pa.table({"id": range(200), "of": [number % 7 for number in range(200)]}))
     ask = "SELECT f.id, i.name FROM facts f JOIN items i ON f.of = i.k WHERE i.name = 'n3'"
     tables = {name: str(path) for name, path in root.items()}
     sidestep.denormalize(spark, [ask] * 4, tables, tmp_path / "joined", fact="facts", layout="sop", min_size=10)
+    spark.sql(f"ALTER TABLE delta.`{root['facts']}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     for name, path in root.items():
         load(spark, path).createOrReplaceTempView(name)
     with sidestep.enable(spark), settings(spark, spark__sidestep__denormalized__leastGain="0"):
