@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -34,13 +36,13 @@ def test_settings_of_a_session_reach_driver_and_workers(spark, store, caplog):
         for number in range(2):
             rows = pa.table({"id": pa.array(range(10 * number, 10 * number + 10), pa.int64())})
             place = root.child(f"f{number}.parquet")
-            write_once(place, lambda stream, rows=rows: pq.write_table(rows, stream))
+            write_once(place, partial(pq.write_table, rows))
             status = stat(place)
             assert status is not None
             added.append(AddedFile(place.name, status.size, status.modified, (), "{}", 10))
         commit(root, add=added, read_version=None, schema=rows.schema, operation="LOAD", data_change=True)
-        status = sidestep.index(spark, root.uri)
-        assert (status.root, status.indexed_files, status.indexed_rows) == (root.uri, 2, 20)
+        made = sidestep.index(spark, root.uri)
+        assert (made.root, made.indexed_files, made.indexed_rows) == (root.uri, 2, 20)
         assert sidestep.status(spark, f"s3://{BUCKET}/t").indexed_files == 2, "the same index by another scheme"
         assert any("_sidestep/" in key for key in store.keys("t/"))
     assert SECRET not in caplog.text
