@@ -195,6 +195,21 @@ def test_a_scan_of_all_files_is_not_taken_for_one_of_some(spark, enabled, tmp_pa
     assert len(check(spark, lambda: spark.sql(ask))[0]) == 14
 
 
+def test_an_exchange_of_some_files_is_not_reused_for_all(spark, enabled, tmp_path):
+    facts, items = make_table(spark, tmp_path / "facts"), make_table(spark, tmp_path / "items")
+    for name, path in (("facts", facts), ("items", items)):
+        sidestep.index(spark, str(path))
+        load(spark, path).createOrReplaceTempView(name)
+    # The same scan of facts, by the same filters; only the first is narrowed, by what it is joined with.
+    ask = """
+        SELECT f.v FROM facts f JOIN (SELECT id FROM items WHERE code = 'c00417') i ON f.id = i.id
+        UNION ALL SELECT f.v FROM facts f JOIN (SELECT id + 1 AS id FROM items) i ON f.id = i.id
+    """
+    shuffled = {"spark__sql__autoBroadcastJoinThreshold": "-1", "spark__sql__adaptive__enabled": "false"}
+    with settings(spark, **shuffled):
+        assert len(check(spark, lambda: spark.sql(ask))[0]) == 800
+
+
 def test_files_of_other_writers_are_read_until_they_are_indexed(spark, enabled, tmp_path):
     path = make_table(spark, tmp_path / "t")
     sidestep.index(spark, str(path))
