@@ -17,7 +17,10 @@ import pytest
 from tests.spark.tables import write_file
 
 pytest.importorskip("grpc", reason="Spark Connect's clients need grpcio")
-pytestmark = pytest.mark.skipif(pyspark.__version__ < "4.1", reason="its clients need other packages")
+pytestmark = [
+    pytest.mark.long,  # a server of its own, and clients in processes of theirs
+    pytest.mark.skipif(pyspark.__version__ < "4.1", reason="its clients need other packages"),
+]
 FILES = 4
 CLIENT = """
 import json, sys
