@@ -26,13 +26,15 @@ demo: setup ## a short tour on TPC-H data: index, query, explain, measure
 	@$(SPARKED) -m bench.demo $(if $(SF),--sf $(SF)) $(ARGS)
 
 .PHONY: test
-test: lint types ## lint, types, and every test, in two processes side by side
+test: lint types ## lint, types, and every test, in two processes side by side; then what differs between versions, on the oldest Spark
 	@scripts/test.sh $(ARGS)
+	$(if $(ARGS),,@$(MAKE) --no-print-directory test-spark VERSION=$(OLDEST) ARGS=$(firstword $(SHORT)))
 
 .PHONY: test-long
 test-long: setup ## the tests that take minutes, which make test leaves out
 	$(SPARKED) -m pytest -m long --timeout=0 $(ARGS)
 
+OLDEST := 4.0
 # What `make test-spark` runs if ARGS says nothing else: each difference between versions, and the main ways through.
 SHORT := tests/spark/jvm/test_versions.py tests/spark/rule/test_skipping.py tests/spark/rule/test_induced.py \
   tests/spark/rule/test_column_groups.py tests/spark/table/test_load.py tests/spark/table/test_merge.py

@@ -116,7 +116,7 @@ def _rewrites_that_trust() -> Iterator[None]:
 
     def no_count(*_: Any, **__: Any) -> None: ...
 
-    before = "public LogicalPlan readBy(LogicalPlan plan, org.apache.spark.sql.classic.SparkSession reader) {"
+    before = "public LogicalPlan readBy(LogicalPlan plan, SparkSession reader) {"
     with (
         _java_text("Inspector.java", before, f"{before}\n    if (true) return plan;"),
         _instead({"spark.table.state.check_rows": no_count, "spark.table.append.check_rows": no_count}),
