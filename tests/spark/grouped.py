@@ -24,7 +24,8 @@ from sidestep.spark.jvm.sessions import quiet_session
 from sidestep.spark.organize.featurize import check_features
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Watch
-from sidestep.spark.table.column_groups import GroupPlan, PartRows, create_groups, new_groups
+from sidestep.spark.table.column_groups import create_groups
+from sidestep.spark.table.group_table import GroupPlan, PartRows, new_groups
 from sidestep.spark.table.state import rebuilt_synopses
 from sidestep.store import DataFile, block_summaries, locate, open_index, with_layout
 from sidestep.store.block_column import BLOCK, with_block_column

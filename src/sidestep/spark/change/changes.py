@@ -30,7 +30,7 @@ from sidestep.spark.change.replace import (
 from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.progress import Watch
 from sidestep.spark.table.append import PLANS, SPAN, prepare_rows
-from sidestep.spark.table.column_groups import GroupsState
+from sidestep.spark.table.group_table import GroupsState
 from sidestep.spark.table.matching import PATH, by_spelling
 from sidestep.spark.table.state import TableState, commit_files
 from sidestep.store import DataFile

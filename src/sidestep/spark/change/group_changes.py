@@ -31,19 +31,17 @@ from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Watch
 from sidestep.spark.relation import every_grouped_row, groups_session, in_session
 from sidestep.spark.table.column_groups import (
-    GroupsState,
-    GroupsTarget,
     GroupWrite,
     check_units,
     commit_groups,
     dropped_on_error,
-    group_state,
     new_rows,
     next_free,
     rows_by_unit,
     staged,
     write_groups,
 )
+from sidestep.spark.table.group_table import GroupsState, GroupsTarget, group_state
 from sidestep.spark.table.matching import PATH, by_spelling, files_of_units
 from sidestep.spark.table.state import TableState, check_rows
 from sidestep.store import DataFile

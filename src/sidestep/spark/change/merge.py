@@ -38,7 +38,7 @@ from sidestep.spark.jvm.bridge import check_session
 from sidestep.spark.jvm.sessions import leaves_session_active
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import in_session, read
-from sidestep.spark.table.column_groups import columns_of_table, open_any
+from sidestep.spark.table.group_table import columns_of_table, open_any
 from sidestep.spark.table.matching import PATH, check_condition
 from sidestep.spark.table.reports import MergeReport
 from sidestep.spark.table.state import TableState, find_table

@@ -40,7 +40,7 @@ from sidestep.spark.expressions import has_subquery, settle
 from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import every_row
-from sidestep.spark.table.column_groups import columns_of_table, open_any
+from sidestep.spark.table.group_table import columns_of_table, open_any
 from sidestep.spark.table.matching import PATH, check_condition, files_that_match, files_that_may_match
 from sidestep.spark.table.reports import WriteReport
 from sidestep.spark.table.state import commit_files, find_table, open_table

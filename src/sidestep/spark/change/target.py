@@ -31,7 +31,7 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.sessions import active_session, quiet_session
 from sidestep.spark.relation import every_grouped_row, every_row, groups_session, in_session, without_block_ids
-from sidestep.spark.table.column_groups import GroupsState
+from sidestep.spark.table.group_table import GroupsState
 from sidestep.spark.table.matching import PATH, by_spelling, files_kept, files_of_units, with_path
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile

@@ -38,7 +38,7 @@ from sidestep.spark.log.statements import Table
 from sidestep.spark.log.uses import Meaning, is_for_run_time
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds, stages_table
 from sidestep.spark.relation import relation_at, resolve
-from sidestep.spark.table.column_groups import check_free
+from sidestep.spark.table.group_table import check_free
 from sidestep.spark.table.load import load
 from sidestep.spark.table.reports import LoadReport
 from sidestep.store import Location, index_folder, locate, read_snapshot

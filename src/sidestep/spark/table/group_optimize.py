@@ -31,18 +31,14 @@ from sidestep.spark.progress import Watch
 from sidestep.spark.relation import every_grouped_row, groups_session
 from sidestep.spark.table.chosen import with_value_sets
 from sidestep.spark.table.column_groups import (
-    GroupsTarget,
     GroupWrite,
     LoadedGroup,
     check_units,
-    column_groups,
     commit_groups,
     dropped_on_error,
-    group_state,
-    open_groups,
-    plan_groups,
     write_groups,
 )
+from sidestep.spark.table.group_table import GroupsTarget, column_groups, group_state, open_groups, plan_groups
 from sidestep.spark.table.state import check_rows
 from sidestep.store import DataFile, Location
 from sidestep.store.commit.transaction import with_retries

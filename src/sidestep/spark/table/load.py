@@ -30,16 +30,9 @@ from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Progress, Watch
 from sidestep.spark.relation import every_grouped_row, groups_session, name_of, resolve
 from sidestep.spark.table.chosen import id_of, spec_of, with_value_sets
-from sidestep.spark.table.column_groups import (
-    check_free,
-    check_group_names,
-    create_groups,
-    new_groups,
-    open_groups,
-    plan_groups,
-    staged,
-)
+from sidestep.spark.table.column_groups import create_groups, staged
 from sidestep.spark.table.group_optimize import choose_anew, regroup
+from sidestep.spark.table.group_table import check_free, check_group_names, new_groups, open_groups, plan_groups
 from sidestep.spark.table.reports import LoadReport
 from sidestep.spark.table.state import TableState, committed, organize_files, rebuilt_synopses, table_state
 from sidestep.store import Location, Snapshot, TableIndex, locate

@@ -43,8 +43,8 @@ from sidestep.spark.organize.organize import Organized, unit_expression
 from sidestep.spark.progress import Progress, Stage, Watch, stage_seconds, stages_table
 from sidestep.spark.relation import every_row, without_block_ids
 from sidestep.spark.table.chosen import spec_of, with_value_sets
-from sidestep.spark.table.column_groups import open_groups
 from sidestep.spark.table.group_optimize import Merged, Waiting, group_drift, merge_units, regroup
+from sidestep.spark.table.group_table import open_groups
 from sidestep.spark.table.matching import check_condition, files_that_may_match
 from sidestep.spark.table.state import TableState, find_table, open_table, organize_files
 from sidestep.store import DataFile, Location

@@ -12,7 +12,8 @@ from sidestep.render.report import Report
 from sidestep.spark.organize.featurize import LeftOut
 from sidestep.spark.organize.organize import Organized
 from sidestep.spark.progress import Stage, stage_seconds, stages_table
-from sidestep.spark.table.column_groups import LoadedGroup, PartRows
+from sidestep.spark.table.column_groups import LoadedGroup
+from sidestep.spark.table.group_table import PartRows
 from sidestep.spark.table.state import TableState
 from sidestep.store.location import Location
 from sidestep.store.parquet.writer import WrittenFile
