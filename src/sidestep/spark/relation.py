@@ -204,6 +204,7 @@ def _identity(snapshot: Snapshot, paths: str, numbers: str) -> str:
 
 def iceberg_of(spark: SparkSession, table: str | os.PathLike[str]) -> Snapshot | None:
     """The snapshot of an Iceberg table, given by its name, that queries of this session read; None for any other."""
+    check_session(spark)
     text = os.fspath(table)
     if _is_path(text) or not _in_catalog(spark, text):
         return None

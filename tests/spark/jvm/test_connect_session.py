@@ -21,7 +21,16 @@ class Client:
 GIVEN: dict[str, Any] = {"set": {"a": "1"}, "tables": {"t": "/t"}, "query": "SELECT 1", "version": "1"}
 
 
-@pytest.mark.parametrize("name", [name for name in sidestep.__all__ if inspect.isfunction(getattr(sidestep, name))])
+CALLS = [name for name in sidestep.__all__ if inspect.isfunction(getattr(sidestep, name)) and name != "doctor"]
+
+
+def test_the_doctor_finds_it():
+    client: Any = Client()
+    (found,) = (each for each in sidestep.doctor(client).findings if each.state == "bad")
+    assert "Connect" in found.found
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_every_call_says_what_to_do_instead(name):
     call = getattr(sidestep, name)
     parameters = inspect.signature(call).parameters

@@ -79,7 +79,7 @@ def look_at_spark(spark: SparkSession) -> Iterator[Finding]:
             "Spark session",
             "bad",
             "a Spark Connect session, whose optimizer runs in another process",
-            "run sidestep where the driver runs, without .remote()",
+            "call sidestep.enable(spark, everywhere=True) where the server runs; its clients skip then",
         )
         return
     tested = f"tested with {TESTED[0]} to {TESTED[-1]}"
