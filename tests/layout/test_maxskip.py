@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from sidestep.errors import SidestepError
 from sidestep.layout import Grouping, VectorCounts, pack, partition, unpack
+from sidestep.layout.maxskip import group_vectors
 from sidestep.layout.merge import merge_up
 from sidestep.layout.weights import ByteWeights, vector_bytes
 from tests.layout.inputs import Problem, many, problems
@@ -87,6 +88,14 @@ def test_merging_is_what_the_plain_algorithm_does(problem):
     groups = [small[found == g].tolist() for g in range(found.max(initial=-1) + 1)]
     plain = [group for group in reference(problem) if vectors.counts[group[0]] < problem.min_size]
     assert sorted(groups) == sorted(map(sorted, plain))
+
+
+@given(problems())
+def test_groups_without_an_order_are_the_same_groups(problem):
+    ordered = partition(problem.vectors, problem.weights, problem.min_size)
+    plain = group_vectors(problem.vectors, problem.weights, problem.min_size)
+    assert sorted(map(sorted, groups_of(plain))) == sorted(map(sorted, groups_of(ordered)))
+    assert sorted(plain.sizes.tolist()) == sorted(ordered.sizes.tolist())
 
 
 @given(problems())

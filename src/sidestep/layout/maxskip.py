@@ -65,6 +65,21 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     >>> grouping.group_of_vector.tolist(), grouping.unions.ravel().tolist(), grouping.sizes.tolist()
     ([0, 2, 1, 2, 0, 1], [4, 6, 3], [2, 2, 2])
     """
+    grouping = group_vectors(vectors, weights, min_size, at_once)
+    if not len(grouping):
+        return grouping
+    byte_weights = ByteWeights(check_weights(weights, vectors.features))
+    order = nearest_first(grouping.unions, vectors.features, byte_weights, at_once)
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return Grouping(place[grouping.group_of_vector], grouping.unions[order], grouping.sizes[order])
+
+
+def group_vectors(vectors: VectorCounts, weights: Sequence[float], min_size: int, at_once: int = AT_ONCE) -> Grouping:
+    """The groups of :func:`partition` in no particular order, for those who only count what queries skip.
+
+    To put them in order takes as long as to find them.
+    """
     byte_weights = ByteWeights(check_weights(weights, vectors.features))
     if min_size < 1:
         raise SidestepError(f"The least number of rows per block is {min_size}: it must be at least 1.")
@@ -79,10 +94,7 @@ def partition(vectors: VectorCounts, weights: Sequence[float], min_size: int, at
     rare = ~frequent
     group[rare] = alone + _merge_rare(vectors.words[rare], vectors.counts[rare], byte_weights, min_size, at_once)
     unions, sizes = unite(vectors.words, vectors.counts, group)
-    order = nearest_first(unions, vectors.features, byte_weights, at_once)
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return Grouping(place[group], unions[order], sizes[order])
+    return Grouping(group.astype(np.int32), unions, sizes)
 
 
 def block_sizes(size: int, min_size: int) -> tuple[int, ...]:

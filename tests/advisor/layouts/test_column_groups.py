@@ -57,7 +57,7 @@ def test_queries_in_conflict_get_groups_of_their_own() -> None:
 def test_where_queries_agree_there_is_one_group(queries: list[tuple[list[Predicate], list[str]]]) -> None:
     chosen = choose_groups(study(queries))
     assert [group.columns for group in chosen.groups] == [tuple("abcde")]
-    assert "laid out as an ordinary one" in chosen.summary
+    assert "All columns are in one group" in chosen.summary
 
 
 def test_a_wide_table_is_divided_and_time_is_limited() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from sidestep.advisor.layouts.choose import Judges
 from sidestep.advisor.layouts.column_groups import ColumnStudy, choose_groups, judge_groups
 from sidestep.advisor.layouts.replicas import choose_replicas, judge_replicas, storage_curve
 from sidestep.advisor.trials.column_queries import column_workload
+from sidestep.advisor.trials.needs import Needs, needs_of
 from sidestep.advisor.trials.sample import sample_of
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import pack
@@ -65,6 +68,20 @@ def test_copies_are_within_the_budget_and_cost_less() -> None:
     grouped = judge_groups(drawn, plain, judges(ASKED), widths, 10_000)
     assert copied.rows <= grouped.rows
     assert "times the table's cells" in chosen.summary
+
+
+def test_what_filters_need_is_worked_out_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*args: Any) -> Needs:
+        calls.append(args)
+        return needs_of(*args)
+
+    monkeypatch.setattr("sidestep.advisor.families.columns.needs_of", counted)
+    drawn = study(ASKED)
+    assert len(choose_replicas(drawn, 1.5).groups) > 1
+    choose_groups(drawn)
+    assert len(calls) == 1
 
 
 def test_the_curve_falls_with_the_budget() -> None:

@@ -46,6 +46,22 @@ def test_no_group_denies_a_row_that_a_filter_wants(case: Case):
             assert read >= case.vectors.counts[satisfied(workload.filters[number], bits)].sum()
 
 
+@given(cases(), st.data())
+def test_rows_that_are_skipped_are_counted_filter_by_filter(case: Case, data: st.DataObject):
+    workload = case.workload
+    filters = st.lists(st.integers(0, max(0, len(workload.filters) - 1)), max_size=8 if workload.filters else 0)
+    # Filters of equal ways, and filters that come twice.
+    asked = data.draw(filters)
+    test = workload.skipping(asked)
+    present = unpack(case.vectors.words, workload.features)
+    every = np.arange(workload.features)
+    skipped = test.skipped(present, every)
+    assert skipped.shape == (len(asked), len(case.vectors))
+    assert np.array_equal(test.count(present, every, case.vectors.counts), skipped @ case.vectors.counts)
+    for number, row in zip(asked, skipped, strict=True):
+        assert np.array_equal(row, ~satisfied(workload.filters[number], present))
+
+
 @given(cases())
 def test_the_estimate_is_an_upper_bound_and_no_looser_than_the_thesis_has_it(case: Case):
     rows, workload = case.rows, case.workload

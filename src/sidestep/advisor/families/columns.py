@@ -56,12 +56,43 @@ class ArrangedGroup:
         return pack(unpack(words, features)[:, self.local.numbers])
 
 
+@dataclass(frozen=True, eq=False)
+class FilterNeeds:
+    """What the filters of a workload need of a sample's values: the same whichever of its rows groups are tried on.
+
+    To work it out for hundreds of filters takes as long as to arrange a group, so trials on parts of a sample share it.
+    """
+
+    workload: ColumnWorkload
+    sample: Sample
+
+    @cached_property
+    def needs(self) -> Needs:
+        filters = len(self.workload.filters)
+        return needs_of(self.sample, self._formulas, np.ones(filters), np.zeros((0, filters), np.bool_))
+
+    @cached_property
+    def subsumes(self) -> Bits:
+        """Features by filters."""
+        return np.ascontiguousarray(self.workload.helped.T >= 1)
+
+    @cached_property
+    def times(self) -> list[tuple[Range, ...]]:
+        """For each filter the times that it asks for."""
+        return [_time_ranges(self.sample, formula) for formula in self._formulas]
+
+    @cached_property
+    def _formulas(self) -> list[Formula]:
+        return [key for key in self.workload.keys if isinstance(key, Formula)]
+
+
 class ColumnTrials:
     """Groups of columns tried on a sample: which arrangement suits each, and how many rows each filter reads of it.
 
     ``words`` has the feature vector of each row; blocks have at least ``block`` rows of the sample. The keys of the
     workload's filters are formulas. What was tried is kept, by what the queries read of the group. ``rough`` rows are
-    enough to tell which of many groups are worth a full trial.
+    enough to tell which of many groups are worth a full trial. ``filters`` are the needs of the workload's filters, if
+    these are known already: of the sample that this one was taken from.
     """
 
     def __init__(
@@ -74,15 +105,18 @@ class ColumnTrials:
         cuts: tuple[float, ...] = URGENT,
         most_vectors: int = MOST_VECTORS,
         rough: int | None = None,
+        filters: FilterNeeds | None = None,
     ) -> None:
         self.workload, self.sample, self.words, self.block = workload, sample, words, max(1, block)
         self._cuts, self._most_vectors = cuts, most_vectors
+        self._filters = FilterNeeds(workload, sample) if filters is None else filters
         self._tried: dict[bytes, tuple[ArrangedGroup, Floats]] = {}
         self._rough: ColumnTrials | None = None
         if rough is not None and rough < len(sample):
             few = np.arange(0, len(sample), len(sample) / rough).astype(np.int64)
             least = max(FEWEST_ROWS, round(block * len(few) / len(sample)))
-            self._rough = ColumnTrials(workload, sample.take(few), words[few], least, cuts=cuts[-1:])
+            fewer = sample.take(few)
+            self._rough = ColumnTrials(workload, fewer, words[few], least, cuts=cuts[-1:], filters=self._filters)
 
     def exact(self, group: Group) -> Floats:
         """The rows that each filter reads of the group as it would be arranged; those that don't touch it read all."""
@@ -145,7 +179,7 @@ class ColumnTrials:
         if not len(asked):
             return
         needs = replace(
-            self._needs.take(asked), weights=weights[asked], subsumes=self._subsumes[local.numbers][:, asked]
+            self._needs.take(asked), weights=weights[asked], subsumes=self._filters.subsumes[local.numbers][:, asked]
         )
         satisfied = np.ascontiguousarray(self._bits[:, local.numbers].T)
         least = max(1, round(self.block / LEAVES_PER_BLOCK))
@@ -171,7 +205,7 @@ class ColumnTrials:
         for number in np.flatnonzero(weights):
             helped = self.workload.helped[number]
             whole = [place[int(at)] for at in np.flatnonzero(helped >= 1) if int(at) in place]
-            demands.append(Demand(tuple(sorted(whole)), self._times[int(number)], float(weights[number])))
+            demands.append(Demand(tuple(sorted(whole)), self._filters.times[int(number)], float(weights[number])))
             for at in np.flatnonzero((helped > 0) & (helped < 1)):
                 if int(at) in place:
                     demands.append(Demand((place[int(at)],), (), float(weights[number] * helped[at])))
@@ -184,19 +218,9 @@ class ColumnTrials:
         best = max(counted, key=lambda name: (counted[name], len(self.sample.values[name])), default=None)
         return (best,) if best is not None and counted[best] > 0 else ()
 
-    @cached_property
-    def _formulas(self) -> list[Formula]:
-        return [key for key in self.workload.keys if isinstance(key, Formula)]
-
-    @cached_property
+    @property
     def _needs(self) -> Needs:
-        filters = len(self.workload.filters)
-        return needs_of(self.sample, self._formulas, np.ones(filters), np.zeros((0, filters), np.bool_))
-
-    @cached_property
-    def _subsumes(self) -> Bits:
-        """Features by filters."""
-        return np.ascontiguousarray(self.workload.helped.T >= 1)
+        return self._filters.needs
 
     @cached_property
     def _bits(self) -> Bits:
@@ -205,11 +229,6 @@ class ColumnTrials:
     @cached_property
     def _vectors(self) -> VectorCounts:
         return reduce_vectors(self.words, self.workload.features)
-
-    @cached_property
-    def _times(self) -> list[tuple[Range, ...]]:
-        """For each filter the times that it asks for."""
-        return [_time_ranges(self.sample, formula) for formula in self._formulas]
 
 
 def skipped_by_values(sample: Sample, needs: Needs, blocks: Blocks) -> Bits:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials
+from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials, FilterNeeds
 from sidestep.advisor.trials.sample import SEED, Sample
 from sidestep.layout.columns.queries import ColumnWorkload
-from sidestep.layout.replicas.costs import layout_reads, retrieve
+from sidestep.layout.replicas.costs import LayoutReads, layout_reads, retrieve
 from sidestep.layout.replicas.paths import PathCost
 from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import ColumnNumbers, FeatureNumbers, ReplicaScheme
@@ -75,8 +75,10 @@ class PartTrials:
         block: float,
         most: int,
         cuts: tuple[float, ...] = URGENT[-1:],
+        filters: FilterNeeds | None = None,
     ) -> None:
         self.workload, self.sample, self.words = workload, sample, words
+        self._filters = FilterNeeds(workload, sample) if filters is None else filters
         self._block, self._most, self._cuts = block, most, cuts
         self._bits = unpack(words, workload.features)
         self._drawn: dict[tuple[FeatureNumbers | None, bool], ColumnTrials] = {}
@@ -101,5 +103,25 @@ class PartTrials:
             drawn = np.sort(np.random.default_rng(SEED).permutation(mine)[: self._most])
             block = max(FEWEST_ROWS, round(self._block * len(drawn) / max(1, len(mine))))
             sample = self.sample.take(drawn)
-            self._drawn[key] = ColumnTrials(self.workload, sample, self.words[drawn], block, cuts=self._cuts)
+            self._drawn[key] = ColumnTrials(
+                self.workload, sample, self.words[drawn], block, cuts=self._cuts, filters=self._filters
+            )
         return self._drawn[key]
+
+
+def parts_read(
+    workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, trials: PartTrials, cost: PathCost
+) -> Iterator[LayoutReads]:
+    """What queries read of each layout by all means, as shares of all rows.
+
+    That is what they read of all parts of it, or of one that has all rows they want.
+    """
+    read: list[list[Floats]] = [[] for _ in scheme.layouts]
+    for part in parts_of(workload, scheme, rows, cost):
+        read[part.layout].append(trials.read(part))
+    for layout, of_parts in zip(scheme.layouts, read, strict=True):
+        whole = np.sum(of_parts, axis=0)
+        eligible = np.zeros(len(whole), np.bool_) if layout.whole else rows.eligible(layout.features)
+        of_filter = np.where(eligible, of_parts[0], whole)
+        asked = workload.filter_of_query
+        yield LayoutReads(layout, of_filter[asked], eligible[asked])

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials
+from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials, FilterNeeds
 from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Trial
 from sidestep.advisor.trials.cost import ID_BYTES, PER_BYTE, PER_JOINED, files_by_size, reading
 from sidestep.advisor.trials.sample import SEED, RowNumbers, Sample
@@ -41,7 +41,7 @@ RATED_ROWS, RATED_VECTORS, MOST_RATED = 4_000, 500, 3
 FINAL_ROWS, MOST_FINAL_ROWS, ROWS_OF_BLOCK = 8_000, 24_000, 60
 """Rows by which the groups of the chosen scheme are arranged: at least, at most, and for each block of a unit."""
 SECONDS = 60.0
-"""After so long, no further scheme is rated."""
+"""After so long, of this thread's own time, no further scheme is rated: what else runs does not change the choice."""
 FAMILY = "column groups"
 CLEAR_GAIN = 0.25
 """By this share column groups have to be cheaper than rows in one piece: they are a table that sidestep alone reads."""
@@ -78,6 +78,16 @@ class ColumnStudy:
         return max(1, round(rows * self.min_size / max(1, self.unit_rows)))
 
     @property
+    def all_cells(self) -> float:
+        """What the queries would cost for each row, if all of them read it in all columns."""
+        return max(1.0, float(self.workload.weights.sum()) * len(self.workload.columns))
+
+    def cost_together(self) -> float:
+        """What the queries would read of one group that has all columns, as a share of all cells."""
+        rated = self.trials(RATED_ROWS, URGENT[-1:], RATED_VECTORS)
+        return _cost_together(self, rated, CostModel()) / (self.all_cells * max(1, len(rated.sample)))
+
+    @property
     def final_rows(self) -> int:
         """By how many rows the groups that were chosen are arranged."""
         return min(MOST_FINAL_ROWS, max(FINAL_ROWS, ROWS_OF_BLOCK * (self.unit_rows // self.min_size)))
@@ -87,8 +97,19 @@ class ColumnStudy:
         drawn = self.draw(rows)
         block = max(FEWEST_ROWS, self.block(len(drawn)))
         return ColumnTrials(
-            self.workload, self.sample.take(drawn), self.words[drawn], block, cuts=cuts, most_vectors=most_vectors
+            self.workload,
+            self.sample.take(drawn),
+            self.words[drawn],
+            block,
+            cuts=cuts,
+            most_vectors=most_vectors,
+            filters=self.filters,
         )
+
+    @cached_property
+    def filters(self) -> FilterNeeds:
+        """What the filters of the workload need of the sample, for all trials."""
+        return FilterNeeds(self.workload, self.sample)
 
     def search_rows(self) -> RowsByFeatures:
         """What the search goes by: features alone."""
@@ -120,7 +141,8 @@ class ChosenGroups:
 
     groups: tuple[ChosenGroup, ...]
     cost: float
-    """What the queries of the log would read of the sample: cells and row ids."""
+    """What the queries of the log would read by a sample, row ids and their join included: as a share of what all cells
+    of the table would cost for each query."""
     together: float
     """What they would read of one group that has all columns."""
     filtered: tuple[str, ...]
@@ -144,8 +166,7 @@ class ChosenGroups:
     def _division(self) -> str:
         if len(self.groups) == 1:
             return (
-                "All columns are in one group, as no division of them that was tried would let the queries read less: "
-                "the table is laid out as an ordinary one."
+                "All columns are in one group, as no division of them that was tried would let the queries read less."
             )
         share = self.cost / self.together if self.together else 1.0
         return (
@@ -179,20 +200,21 @@ def choose_groups(
         names = tuple(study.workload.columns[at] for at in sorted(group))
         tell(f"the arrangement of {', '.join(names[:3])}" + (", …" if len(names) > 3 else ""))
         groups.append(arrange_group(study, trials.arrange(group), names, trials.few_valued))
+    everything = study.all_cells * max(1, len(rated.sample))
     return ChosenGroups(
         tuple(groups),
-        scheme.cost,
-        _cost_together(study, rated, model),
+        scheme.cost / everything,
+        _cost_together(study, rated, model) / everything,
         tuple(sorted(study.sample.types)),
     )
 
 
 def _choose_scheme(study: ColumnStudy, rated: ColumnTrials, model: CostModel, seconds: float) -> Scheme:
     """The best scheme of those that a search comes across, as it is rated by all means there are."""
-    began = time.monotonic()
+    began = time.thread_time()
     found = search(study.workload, study.search_rows(), model)
     return rate_again(
-        found, study.workload, rated, model, most=MOST_RATED, stop=lambda: time.monotonic() - began > seconds
+        found, study.workload, rated, model, most=MOST_RATED, stop=lambda: time.thread_time() - began > seconds
     )
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from sidestep.advisor.families.replicas import PartTrials, parts_of
+from sidestep.advisor.families.replicas import PartTrials, parts_read
 from sidestep.advisor.layouts.column_groups import RATED_ROWS, WIDE_ROWS, WIDE_VECTORS, ColumnStudy, given_groups
-from sidestep.layout.columns.queries import ColumnWorkload
-from sidestep.layout.replicas.costs import LayoutReads, retrieve
+from sidestep.layout.replicas.costs import retrieve
 from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, search_replicas
 from sidestep.layout.vectors import reduce_vectors
-from sidestep.layout.weights import Floats
 
 MOST_SCHEMES = 6
 """Schemes of a search that are rated by all means: from little storage to much."""
@@ -61,7 +57,8 @@ def try_replicas(
     vectors = reduce_vectors(drawn, len(study.features))
     rows = LayoutRows(workload, vectors, study.block(len(drawn)), WIDE_VECTORS)
     found = search_replicas(workload, rows, budget, given_groups(groups, workload.columns), seconds=seconds / 2)
-    parts = PartTrials(workload, study.sample, study.words, study.block(len(study.sample)), RATED_ROWS)
+    block = study.block(len(study.sample))
+    parts = PartTrials(workload, study.sample, study.words, block, RATED_ROWS, filters=study.filters)
     tried: list[ReplicasTrial] = []
     # The last first: what the whole budget is good for is what is asked for most.
     for one in reversed(_some(found.frontier)):
@@ -86,7 +83,7 @@ def _some(frontier: Sequence[RatedScheme]) -> list[RatedScheme]:
 
 def _rate(study: ColumnStudy, scheme: ReplicaScheme, rows: LayoutRows, trials: PartTrials) -> ReplicasTrial:
     workload = study.workload
-    layouts = list(_layout_reads(workload, scheme, rows, trials))
+    layouts = list(parts_read(workload, scheme, rows, trials, SEARCH_COST))
     costs = retrieve(workload.reads, layouts, SEARCH_COST).cost(SEARCH_COST)
     everything = max(1.0, float(workload.weights @ workload.reads.sum(axis=1)))
     stored = [_stored(study, layout, rows) for layout in scheme.layouts]
@@ -94,21 +91,6 @@ def _rate(study: ColumnStudy, scheme: ReplicaScheme, rows: LayoutRows, trials: P
     ids = sum(held) / len(workload.columns) if len(held) > 1 else 0.0
     storage = scheme.storage(rows.count, rows.total) + ids
     return ReplicasTrial(tuple(stored), float(costs @ workload.weights) / everything, storage)
-
-
-def _layout_reads(
-    workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, trials: PartTrials
-) -> Iterator[LayoutReads]:
-    """What queries read of each layout: of all of its parts, or of one that has all rows they want."""
-    read: list[list[Floats]] = [[] for _ in scheme.layouts]
-    for part in parts_of(workload, scheme, rows, SEARCH_COST):
-        read[part.layout].append(trials.read(part))
-    for layout, of_parts in zip(scheme.layouts, read, strict=True):
-        whole = np.sum(of_parts, axis=0)
-        eligible = np.zeros(len(whole), np.bool_) if layout.whole else rows.eligible(layout.features)
-        of_filter = np.where(eligible, of_parts[0], whole)
-        asked = workload.filter_of_query
-        yield LayoutReads(layout, of_filter[asked], eligible[asked])
 
 
 def _stored(study: ColumnStudy, layout: ReplicaLayout, rows: LayoutRows) -> WhatIfReplica:

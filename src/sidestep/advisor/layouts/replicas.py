@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sidestep.advisor.families.columns import URGENT
-from sidestep.advisor.families.replicas import PartTrials, parts_of
+from sidestep.advisor.families.replicas import PartTrials, parts_of, parts_read
 from sidestep.advisor.layouts.choose import Judges, Trial
 from sidestep.advisor.layouts.column_groups import (
     ChosenGroup,
@@ -34,10 +34,9 @@ from sidestep.advisor.trials.cost import (
 )
 from sidestep.advisor.trials.trial import Shares, catalog_of
 from sidestep.layout.columns.search import search
-from sidestep.layout.replicas.costs import scheme_cost
+from sidestep.layout.replicas.costs import retrieve
 from sidestep.layout.replicas.paths import find_path
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.schemes import ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, check_budget, search_replicas
 from sidestep.layout.vectors import reduce_vectors, unpack
 from sidestep.synopsis import Catalog, kept_blocks
@@ -52,6 +51,15 @@ COPIES = "copies"
 """What the family is called where layouts are compared."""
 MOST_STORAGE = 10.0
 """More is never of use: a copy of the table for each of so many kinds of queries."""
+
+
+def noted_budget(storage: float | None) -> float | None:
+    """A storage budget as it is kept with a table; None if every cell is to be stored once.
+
+    >>> noted_budget(1.2), noted_budget(float("inf")), noted_budget(1), noted_budget(None)
+    (1.2, 10.0, None, None)
+    """
+    return None if storage is None or storage <= 1 else float(min(storage, MOST_STORAGE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +82,6 @@ class ReplicaStudy:
         """The best scheme that takes at most so many times the cells of the table."""
         budget = min(check_budget(storage), MOST_STORAGE)
         return search_replicas(self.study.workload, self.rows, budget, self.start).best
-
-    def together(self) -> float:
-        """What the queries cost where all columns are in one layout, arranged by all features."""
-        workload = self.study.workload
-        every = frozenset(range(len(workload.columns)))
-        layout = ReplicaLayout(every, frozenset(range(workload.features)), every)
-        return scheme_cost(workload, ReplicaScheme(len(every), (layout,)), self.rows, SEARCH_COST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ def choose_replicas(
     if all(layout.whole for layout in rated.scheme.layouts):
         chosen = choose_groups(study, tell=tell)
         return replace(chosen, note="No copy of cells would let the queries read less within the storage budget.")
-    trials = PartTrials(study.workload, study.sample, study.words, study.block(len(study.sample)), study.final_rows)
+    block = study.block(len(study.sample))
+    trials = PartTrials(study.workload, study.sample, study.words, block, study.final_rows, filters=study.filters)
     few_valued = study.trials(study.final_rows, URGENT[-1:]).few_valued
     bits = unpack(study.words, len(study.features))
     groups: list[ChosenGroup] = []
@@ -143,15 +145,18 @@ def choose_replicas(
             if not part.rest:
                 some_of[part.layout] = len(groups)
         groups.append(group)
-    share = rated.cost / max(1e-9, searches.together())
+    # The search goes by features alone: what comes of the scheme is rated by all means, as column groups are.
+    layouts = list(parts_read(study.workload, rated.scheme, searches.rows, trials, SEARCH_COST))
+    costs = retrieve(study.workload.reads, layouts, SEARCH_COST).cost(SEARCH_COST)
+    cost, together = float(costs @ study.workload.weights) / study.all_cells, study.cost_together()
     return ChosenGroups(
         tuple(groups),
-        rated.cost,
-        searches.together(),
+        cost,
+        together,
         tuple(sorted(study.sample.types)),
-        f"{len(rated.scheme.layouts)} layouts that have {rated.storage:.2f} times the table's cells: by features and a "
-        f"sample, the queries of the log would read {share:.0%} of the cells that they read where all columns are in "
-        "one, row ids included.",
+        f"{len(rated.scheme.layouts)} layouts that have {rated.storage:.2f} times the table's cells: by a sample, the "
+        f"queries of the log would read {cost / max(1e-9, together):.0%} of the cells that they read where all columns "
+        "are in one, row ids included.",
     )
 
 

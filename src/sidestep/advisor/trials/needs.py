@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.advisor.trials.sample import RowNumbers, Sample
-from sidestep.advisor.trials.trial import FEW_VALUES, Blocks, catalog_of
+from sidestep.advisor.trials.trial import FEW_VALUES, catalog_of_values
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Formula
-from sidestep.predicate.formula import names_in
+from sidestep.predicate.formula import All, names_in
 from sidestep.synopsis import kept_blocks
 
 Positions = npt.NDArray[np.intp]
@@ -118,23 +118,24 @@ class _Wanted:
     """Which values of one column a query may want, by the rules that tables are skipped by."""
 
     def __init__(self, sample: Sample, name: str) -> None:
-        count = len(sample.values[name])
-        ranks = np.arange(count, dtype=np.int64)
-        one = replace(
-            sample,
-            types={name: sample.types[name]},
-            values={name: sample.values[name]},
-            codes={name: ranks},
-            unit=np.zeros(count, np.int64),
-            buckets={},
-        )
-        self._catalog = catalog_of(one, Blocks(ranks, np.ones(count, np.int64)))
+        self._name = name
+        self._catalog = catalog_of_values(sample, name)
         self._known: dict[Formula, Bits | None] = {}
 
     def of(self, query: Formula) -> Bits | None:
-        if query not in self._known:
-            self._known[query] = kept_blocks(self._catalog, query) if len(self._catalog.rows) else None
-        return self._known[query]
+        # Nothing else is known here, so only the conditions on the column count; queries have these in common.
+        about = _conditions_on(query, self._name)
+        if about not in self._known:
+            self._known[about] = kept_blocks(self._catalog, about) if len(self._catalog.rows) else None
+        return self._known[about]
+
+
+def _conditions_on(query: Formula, name: str) -> Formula:
+    """The conjuncts of a query that speak of a column."""
+    if not isinstance(query, All):
+        return query
+    children = tuple(child for child in query.children if name in names_in(child))
+    return children[0] if len(children) == 1 else All(children)
 
 
 _NO_RANGES = (np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0, np.int64))

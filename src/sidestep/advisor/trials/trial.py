@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +134,20 @@ def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (),
         known = np.ones(len(blocks), np.bool_)
         synopses.append(UnionVectors(tuple(features), np.ascontiguousarray(unions.T), known))
     return Catalog(np.zeros(len(sizes), np.int32), sizes, sizes, min(1, len(sizes)), tuple(synopses))
+
+
+def catalog_of_values(sample: Sample, name: str) -> Catalog:
+    """A column's distinct values, each as a block of its own."""
+    each = np.arange(len(sample.values[name]), dtype=np.int64)
+    values = replace(
+        sample,
+        types={name: sample.types[name]},
+        values={name: sample.values[name]},
+        codes={name: each},
+        unit=np.zeros(len(each), np.int64),
+        buckets={},
+    )
+    return catalog_of(values, Blocks(each, np.ones(len(each), np.int64)))
 
 
 def _value_sets(kind: DataType, stored: pa.Array, codes: RowNumbers, sizes: RowNumbers) -> BlockSets:

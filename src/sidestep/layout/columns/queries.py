@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -122,23 +123,30 @@ class ColumnWorkload:
 
 @dataclass(frozen=True, eq=False)
 class SkippingTest:
-    """Which of many blocks each of some filters skips, by matrices."""
+    """Which of many blocks each of some filters skips, by matrices.
+
+    Filters that skip alike are looked at once: a log has many that only features cannot tell apart.
+    """
 
     _whole: npt.NDArray[np.float32]
-    """Filters by features: those that subsume the filter as a whole, in whichever way."""
+    """Kinds of filters by features: those that subsume the filter as a whole, in whichever way."""
     _parts: npt.NDArray[np.float32]
     """Parts by features, of ways that have several parts."""
     _ways: Sequence[Numbers]
     """The parts of each such way."""
-    _of_filter: Sequence[Sequence[int]]
-    """The ways of each filter."""
+    _of_kind: Sequence[Sequence[int]]
+    """The ways of each kind of filter."""
+    _kind: Numbers
+    """The kind of each filter."""
 
     @classmethod
     def of(cls, filters: Sequence[Ways], features: int) -> SkippingTest:
-        whole = np.zeros((len(filters), features), np.float32)
+        kinds: dict[Ways, int] = {}
+        kind = np.array([kinds.setdefault(each, len(kinds)) for each in filters], np.intp)
+        whole = np.zeros((len(kinds), features), np.float32)
         parts: dict[Part, int] = {}
         ways: dict[Way, int] = {}
-        for at, each in enumerate(filters):
+        for at, each in enumerate(kinds):
             for way in each:
                 if len(way) == 1:
                     whole[at, list(way[0])] = 1
@@ -153,15 +161,16 @@ class SkippingTest:
             whole,
             by_part,
             [np.array([parts[part] for part in way], np.intp) for way in ways],
-            [[ways[way] for way in each if len(way) > 1] for each in filters],
+            [[ways[way] for way in each if len(way) > 1] for each in kinds],
+            kind,
         )
 
     def take(self, filters: Sequence[int] | Numbers) -> SkippingTest:
         """The same for some of the filters, in that order."""
-        chosen = np.asarray(filters, np.intp)
-        return SkippingTest(
-            self._whole[chosen], self._parts, self._ways, [self._of_filter[at] for at in chosen.tolist()]
-        )
+        chosen = self._kind[np.asarray(filters, np.intp)]
+        kinds, kind = np.unique(chosen, return_inverse=True)
+        ways = [self._of_kind[at] for at in kinds.tolist()]
+        return SkippingTest(self._whole[kinds], self._parts, self._ways, ways, kind.ravel())
 
     def skipped(self, present: Bits, local: Sequence[int] | Numbers) -> Bits:
         """Filters by blocks: whether a block is skipped.
@@ -170,17 +179,24 @@ class SkippingTest:
         other feature can rule a block out, whatever its bit would have been (the *invalid* bits of 4.6.1; ``local`` is
         what the thesis calls the mask vector). A block is skipped only if some way rules out all of its parts.
         """
+        return np.asarray(self._skipped(present, local)[self._kind])
+
+    def count(self, present: Bits, local: Sequence[int] | Numbers, sizes: npt.NDArray[Any]) -> Floats:
+        """For each filter, how many rows it skips of blocks that have so many rows."""
+        return np.asarray((self._skipped(present, local) @ sizes.astype(np.float64))[self._kind])
+
+    def _skipped(self, present: Bits, local: Sequence[int] | Numbers) -> Bits:
         features = np.asarray(local, np.intp)
         missing = (~present).T.astype(np.float32)
         skipped: Bits = self._whole[:, features] @ missing > 0
-        used = sorted({way for ways in self._of_filter for way in ways})
+        used = sorted({way for ways in self._of_kind for way in ways})
         if used:
             ruled_out = self._parts[:, features] @ missing > 0
             sizes = np.array([len(self._ways[way]) for way in used])
             members = np.concatenate([self._ways[way] for way in used])
             by_way = np.logical_and.reduceat(ruled_out[members], np.cumsum(sizes) - sizes, axis=0)
             place = {way: at for at, way in enumerate(used)}
-            for at, ways in enumerate(self._of_filter):
+            for at, ways in enumerate(self._of_kind):
                 for way in ways:
                     skipped[at] |= by_way[place[way]]
         return skipped

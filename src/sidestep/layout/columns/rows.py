@@ -9,7 +9,7 @@ import numpy as np
 from sidestep.layout.columns.costs import Group
 from sidestep.layout.columns.local import MOST_VECTORS, LocalFeatures, project, rank_features, select_features
 from sidestep.layout.columns.queries import ColumnWorkload, Numbers
-from sidestep.layout.maxskip import Grouping, partition
+from sidestep.layout.maxskip import Grouping, group_vectors
 from sidestep.layout.vectors import Counts, VectorCounts, Words, unpack
 from sidestep.layout.weights import Floats
 
@@ -53,7 +53,7 @@ class RowsByFeatures:
         """The blocks of a group."""
         local = self.local_features(group)
         vectors = project(self.vectors, local)
-        return GroupLayout(local, vectors, partition(vectors, local.weights.tolist(), self.block))
+        return GroupLayout(local, vectors, group_vectors(vectors, local.weights.tolist(), self.block))
 
     def exact(self, group: Group) -> Floats:
         """The rows that each filter reads of the group as it would be arranged; filters that don't touch it read all.
@@ -87,15 +87,14 @@ class RowsByFeatures:
         """At least how many rows each filter reads of any group: those whose own vectors it cannot skip."""
         test = self.workload.skipping(range(len(self.workload.filters)))
         every = np.arange(self.workload.features)
-        skipped = test.skipped(unpack(self.vectors.words, self.workload.features), every)
-        return np.asarray(self.vectors.rows - skipped @ self.vectors.counts.astype(np.float64))
+        skipped = test.count(unpack(self.vectors.words, self.workload.features), every, self.vectors.counts)
+        return np.asarray(self.vectors.rows - skipped)
 
     def _read(self, group: Group, local: LocalFeatures, unions: Words, sizes: Counts) -> Floats:
         rows = np.full(len(self.workload.filters), float(self.vectors.rows))
         asked = self.filters_of(group)
         test = self.workload.skipping(asked)
-        skipped = test.skipped(unpack(unions, len(local)), local.numbers)
-        rows[asked] -= skipped @ sizes.astype(np.float64)
+        rows[asked] -= test.count(unpack(unions, len(local)), local.numbers, sizes)
         return rows
 
     def filters_of(self, group: Group) -> Numbers:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sidestep.layout.columns.local import LocalFeatures, feature_weights, project, select_features
 from sidestep.layout.columns.queries import ColumnWorkload, SkippingTest
-from sidestep.layout.maxskip import Grouping, partition
+from sidestep.layout.maxskip import Grouping, group_vectors
 from sidestep.layout.replicas.schemes import Cells, ColumnNumbers, FeatureNumbers
 from sidestep.layout.vectors import Bits, Counts, VectorCounts, Words, unpack
 from sidestep.layout.weights import Floats
@@ -77,7 +77,7 @@ class LayoutRows:
         chosen = self.selected(cells[1])
         some = VectorCounts(self.vectors.words[chosen], self.vectors.counts[chosen], self.vectors.features)
         vectors = project(some, local)
-        return ArrangedLayout(local, vectors, partition(vectors, local.weights.tolist(), self.block))
+        return ArrangedLayout(local, vectors, group_vectors(vectors, local.weights.tolist(), self.block))
 
     def exact(self, cells: Cells) -> Floats:
         """The rows that each filter reads of the layout, if it may read there at all: rr(q, L) of 5.4.3.
@@ -95,8 +95,7 @@ class LayoutRows:
         return self._read[key]
 
     def _rows(self, features: FeatureNumbers, local: LocalFeatures, unions: Words, sizes: Counts) -> Floats:
-        skipped = self._test.skipped(unpack(unions, len(local)), local.numbers)
-        read = self.count(features) - skipped @ sizes.astype(np.float64)
+        read = self.count(features) - self._test.count(unpack(unions, len(local)), local.numbers, sizes)
         return np.where(self.eligible(features), read, self.total)
 
     def _local(self, cells: Cells) -> LocalFeatures:

@@ -106,9 +106,19 @@ def choose_column_groups(
     """
     tell("a sample")
     study, widths = study_columns(workload, source)
+    return choose_by_study(study, storage, given, tell), widths
+
+
+def choose_by_study(
+    study: ColumnStudy,
+    storage: float | None = None,
+    given: Sequence[Sequence[str]] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> ChosenGroups:
+    """The column groups of a table that has been studied."""
     if storage is None or given is not None:
-        return choose_groups(study, given=given, tell=tell), widths
-    return choose_replicas(study, storage, tell=tell), widths
+        return choose_groups(study, given=given, tell=tell)
+    return choose_replicas(study, storage, tell=tell)
 
 
 def weigh_column_groups(

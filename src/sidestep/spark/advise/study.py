@@ -22,11 +22,12 @@ from sidestep.advisor.layouts.choose import (
 )
 from sidestep.advisor.layouts.hold_out import hold_out
 from sidestep.advisor.trials.sample import SEED, DrawnSample, ranks, sample_of
+from sidestep.advisor.trials.satisfied import Satisfied, told_by_ranks
 from sidestep.errors import SidestepError
 from sidestep.layout.vectors import unpack
 from sidestep.predicate import DataType
 from sidestep.predicate.text import name_text
-from sidestep.spark.organize.featurize import check_features, with_words
+from sidestep.spark.organize.featurize import check_features, never_fails, with_words
 from sidestep.spark.organize.organize import DEFAULT_WIDTH, file_rows
 from sidestep.spark.organize.units import UNIT, with_units
 from sidestep.store.parquet.writer import RESERVED
@@ -61,19 +62,24 @@ def draw(
 ) -> DrawnSample:
     """About ``sample_rows`` rows, the same ones each time.
 
-    ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Features are
-    evaluated by Spark, opaque ones too, and only those that read back as what they say.
+    ``types`` names the columns, and ``buckets`` has expressions, such as a month, of some of them. Features that
+    compare these columns with constants or with each other are judged by the values of the rows that were drawn: to
+    parse and to check hundreds of them took Spark longer than all else that choosing takes. The others, opaque ones
+    too, are evaluated by Spark, and only those that read back as what they say.
     """
-    checked = check_features(rows.sparkSession, FeatureSet("sample", tuple(features)), rows.schema, warn=False)
+    told = {at for at, one in enumerate(features) if never_fails(one.predicate) and told_by_ranks(one.formula, types)}
+    others = [at for at in range(len(features)) if at not in told]
+    asked = FeatureSet("sample", tuple(features[at] for at in others))
+    checked = check_features(rows.sparkSession, asked, rows.schema, warn=False)
     left_out = {one.feature for one in checked.left_out}
-    used = [at for at, feature in enumerate(features) if feature not in left_out]
+    by_spark = [at for at in others if features[at] not in left_out]
     located, _ = with_units(_with_files(rows), spec, partition_columns)
     fraction = min(1.0, sample_rows / max(1, total))
     chosen = located.sample(fraction=fraction, seed=SEED) if fraction < 1 else located
     unit = f.to_json(f.array(*(f.col(name_text(name)).cast("string") for name in (*partition_columns, UNIT))))
-    asked = buckets or {}
+    cut = buckets or {}
     columns = [f.col(name_text(name)) for name in types]
-    bucketed = [f.expr(text).cast("string").alias(f"{RESERVED}b{at}") for at, text in enumerate(asked.values())]
+    bucketed = [f.expr(text).cast("string").alias(f"{RESERVED}b{at}") for at, text in enumerate(cut.values())]
     words = [f.col(name) for name in checked.words]
     wanted = [*columns, *bucketed, unit.alias(UNIT), f.col(FILE_PATH), *words]
     table = with_words(chosen, checked).select(*wanted).toArrow()
@@ -82,16 +88,21 @@ def draw(
         types,
         total,
         unit=table[UNIT],
-        buckets={name: table[f"{RESERVED}b{at}"] for at, name in enumerate(asked)},
+        buckets={name: table[f"{RESERVED}b{at}"] for at, name in enumerate(cut)},
     )
     vectors = np.empty((len(table), len(checked.words)), np.uint64)
     for number, name in enumerate(checked.words):
         vectors[:, number] = table[name].to_numpy().view(np.uint64)
-    bits = unpack(vectors, len(used))
+    bits = unpack(vectors, len(by_spark))
+    satisfied = {number: np.ascontiguousarray(bits[:, at]) for at, number in enumerate(by_spark)}
+    judge = Satisfied(sample)
+    for number in told:
+        if (met := judge.rows(features[number].formula)) is not None:
+            satisfied[number] = met
     paths, file = ranks(table[FILE_PATH])
     return DrawnSample(
         sample,
-        {number: np.ascontiguousarray(bits[:, at]) for at, number in enumerate(used)},
+        dict(sorted(satisfied.items())),
         file.clip(0),
         tuple(paths.to_pylist()),
         _widths(rows),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -94,28 +94,49 @@ def check_features(
     spark: SparkSession, features: FeatureSet, schema: StructType, *, warn: bool = True
 ) -> CheckedFeatures:
     """Those of the features that mean in this session, on a table of this schema, what they say."""
-    texts = [_text(feature) for feature in features.features]
+    (checked,) = check_feature_sets(spark, [features], schema)
+    if warn:
+        warn_of(checked.left_out)
+    return checked
+
+
+def check_feature_sets(spark: SparkSession, sets: Sequence[FeatureSet], schema: StructType) -> list[CheckedFeatures]:
+    """The same of several sets, which have many features in common: each is read back once. Nobody is warned."""
+    distinct = list(dict.fromkeys(feature for one in sets for feature in one.features))
+    known = dict(zip(distinct, _check_each(spark, distinct, schema), strict=True))
+    checked = []
+    for one in sets:
+        outcomes = [(feature, known[feature]) for feature in one.features]
+        used = [(feature, text) for feature, text in outcomes if isinstance(text, str)]
+        left_out = tuple(outcome for _, outcome in outcomes if isinstance(outcome, LeftOut))
+        kept = replace(one, features=tuple(feature for feature, _ in used)) if left_out else one
+        checked.append(CheckedFeatures(kept, tuple(text for _, text in used), left_out))
+    return checked
+
+
+def warn_of(left_out: Iterable[LeftOut]) -> None:
+    """Say which features are not used, each once."""
+    for one in dict.fromkeys(left_out):
+        warnings.warn(f"The feature {one.feature} is left out: {one.reason}.", SidestepWarning, stacklevel=4)
+
+
+def _check_each(spark: SparkSession, features: Sequence[Feature], schema: StructType) -> list[str | LeftOut]:
+    """For each feature its text, or why it can't be used."""
+    texts = [_text(feature) for feature in features]
     # Before Catalyst sees them: it looks names up and folds constants, and the texts may be a stranger's.
     refused = [None if text is None else objection(spark, text, schema.names, python_functions=True) for text in texts]
     safe = [
         text if text is not None and reason is None else "FALSE" for text, reason in zip(texts, refused, strict=True)
     ]
-    meanings = read_back(spark, safe, schema)
-    used: list[tuple[Feature, str]] = []
-    left_out: list[LeftOut] = []
-    for feature, text, reason, meaning in zip(features.features, texts, refused, meanings, strict=True):
+    meanings = read_back(spark, safe, schema) if safe else []
+    outcomes: list[str | LeftOut] = []
+    for feature, text, reason, meaning in zip(features, texts, refused, meanings, strict=True):
         if text is None:
             reason = "it has a value that SQL cannot spell"
         elif reason is None:
             reason = _objection(feature, meaning)
-        if reason is None and text is not None:
-            used.append((feature, text))
-        else:
-            left_out.append(LeftOut(feature, reason or ""))
-    for one in left_out if warn else ():
-        warnings.warn(f"The feature {one.feature} is left out: {one.reason}.", SidestepWarning, stacklevel=3)
-    kept = features if not left_out else replace(features, features=tuple(feature for feature, _ in used))
-    return CheckedFeatures(kept, tuple(text for _, text in used), tuple(left_out))
+        outcomes.append(text if reason is None and text is not None else LeftOut(feature, reason or ""))
+    return outcomes
 
 
 def _text(feature: Feature) -> str | None:
