@@ -154,7 +154,8 @@ def read_group_layouts(path: Path, expected: Any, folder: Path) -> Any:
     assert layouts is not None
     told = [json.loads(json.dumps(spec.to_json())) for spec in layouts.layouts]
     plain = [{name: value for name, value in one.items() if name != "format"} for one in told]
-    return {"layouts": plain, "filtered": list(layouts.filtered)}
+    read = {"layouts": plain, "filtered": list(layouts.filtered)}
+    return read if layouts.storage is None else read | {"storage": layouts.storage}
 
 
 def read_denormalized(path: Path, expected: Any, folder: Path) -> Any:
@@ -330,7 +331,7 @@ def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path
     ]
     schema = json.dumps({"type": "struct", "fields": fields})
     groups = ColumnGroups(schema, (("b c",), ("a", "b c"), ("a",)), 4, rows={1: GroupRows("x"), 2: GroupRows("x", 1)})
-    layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",))
+    layouts = GroupLayouts((SPEC, LayoutSpec()), ("a",), 1.5)
     for sidecar, value, name in ((COLUMN_GROUPS, groups, "groups"), (GROUP_LAYOUTS, layouts, "group-layouts")):
         folder = tmp_path / name
         sidecar.save(locate(folder), value)  # type: ignore[arg-type]
@@ -338,6 +339,10 @@ def test_column_groups_and_their_layouts_are_written_as_described(tmp_path: Path
         assert sidecar.load(locate(folder)) == value
     plain = ColumnGroups(schema, (("b c",), ("a",)), 4)
     check(plain.to_json(), "groups.v1")
+    check(json.loads(json.dumps(GroupLayouts((SPEC,)).to_json())), "group-layouts.v2")
+    for wrong in (0.9, float("nan"), float("inf"), "2", True):
+        with pytest.raises(SidestepError, match="may be stored"):
+            GroupLayouts((SPEC,), (), wrong)  # type: ignore[arg-type]
 
 
 def test_denormalized_tables_are_written_as_described(tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ some number has is decided once. A row is in a group at most once, and a path is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sidestep.layout.replicas.paths import find_path
 from sidestep.predicate import Formula
-from sidestep.prune.analysis import AnalyzedQuery, ColumnAccess, Decision, by_scan
+from sidestep.prune.analysis import Accesses, AnalyzedQuery, ColumnAccess, Decision, by_scan
 from sidestep.prune.plan.algebra import Scan
 from sidestep.synopsis import Mask, kept_blocks
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class OpenGroup:
     """A group that a query may read, and how many rows it reads there."""
 
     access: ColumnAccess
@@ -53,22 +53,34 @@ def _path(query: AnalyzedQuery, scan: Scan, formulas: Sequence[Formula], kept: M
     known = query.tables.accesses(scan, query.columns[scan.key])
     if known is None:
         return ()
-    # One scan may be read at several places: the rows that any of them wants must be there.
-    wanted = [kept_blocks(known.lacking, formula) for formula in dict.fromkeys(formulas)]
-    open_to = [
-        _Open(each, float(known.rows[kept & each.blocks].sum()))
-        for each in known.groups
-        if each.lacks is None or not any(mask[each.lacks] for mask in wanted)
-    ]
+    open_to = open_groups(known, formulas, kept)
     if not scan.needs:
         fewest = min(open_to, key=lambda each: (each.rows, len(each.access.columns), each.access.number), default=None)
         return () if fewest is None else (fewest.access.number,)
+    used = set(retrieval_path(open_to, scan.needs).values())
+    return tuple(each.access.number for each in sorted(used, key=lambda each: (each.rows, each.access.number)))
+
+
+def open_groups(known: Accesses, formulas: Collection[Formula], kept: Mask) -> tuple[OpenGroup, ...]:
+    """The groups that have every row which one of the formulas wants; ``kept`` are the blocks that are not skipped.
+
+    There are several formulas where one scan is read at several places: the rows that any of them wants must be there.
+    """
+    wanted = [kept_blocks(known.lacking, formula) for formula in dict.fromkeys(formulas)]
+    return tuple(
+        OpenGroup(each, float(known.rows[kept & each.blocks].sum()))
+        for each in known.groups
+        if each.lacks is None or not any(mask[each.lacks] for mask in wanted)
+    )
+
+
+def retrieval_path(open_to: Sequence[OpenGroup], needs: Sequence[str]) -> dict[str, OpenGroup]:
+    """The group that each of some columns is read from; nothing if one of them is in no group that is open."""
     eligible = {
         at: [position for position, each in enumerate(open_to) if name in each.access.columns]
-        for at, name in enumerate(scan.needs)
+        for at, name in enumerate(needs)
     }
     if not all(eligible.values()):
-        return ()
-    rows = [each.rows for each in open_to]
-    used = sorted(set(find_path(eligible, rows).values()), key=lambda at: (rows[at], open_to[at].access.number))
-    return tuple(open_to[at].access.number for at in used)
+        return {}
+    path = find_path(eligible, [each.rows for each in open_to])
+    return {name: open_to[path[at]] for at, name in enumerate(needs)}

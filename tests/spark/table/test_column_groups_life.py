@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.spark.jvm.sessions import quiet_session
+from sidestep.spark.progress import Watch
+from sidestep.spark.table import group_optimize
+from sidestep.spark.table.column_groups import write_groups
+from sidestep.spark.table.group_table import column_groups
 from sidestep.store import locate, open_index
 from sidestep.store.index.grouped_table import read_groups
 from sidestep.store.sidecars.column_groups import STAGED
@@ -136,3 +142,38 @@ def test_options_that_groups_do_not_have_are_refused(spark, root, option):
     given: dict[str, Any] = {option: "month"}
     with pytest.raises(SidestepError, match=f"leave {option}"):
         sidestep.optimize(spark, root, **given)
+
+
+def test_two_who_divide_the_columns_at_once_give_no_number_to_two_groups(spark, root, monkeypatch):
+    """What the slower one notes of its groups must not be said of the files of the other, which has committed."""
+    names = tuple(dict.fromkeys(name for group in live(root).groups.groups for name in group))
+    done: list[str] = []
+
+    def division(session, old, columns):
+        plans = [replace(next(iter(old.plans.values())), columns=each) for each in columns]
+        groups = column_groups(old.groups.schema, plans, old.groups.buckets, old.groups)
+        layouts = (*old.layouts, *(plan.spec for plan in plans))
+        return replace(old, plans=dict(enumerate(plans, groups.first)), groups=groups, layouts=layouts)
+
+    def regroup(*columns: Any) -> Any:
+        watch = Watch(spark.sparkContext)
+        return group_optimize.regroup(quiet_session(spark), locate(root), cast(Any, columns), {}, None, watch)
+
+    def overtaken(*arguments, **options):
+        made = write_groups(*arguments, **options)
+        if not done:
+            done.append("the other")
+            regroup(names[1:], names[:1])
+            check(spark, root, ROWS)
+        return made
+
+    monkeypatch.setattr(group_optimize, "new_division", division)
+    monkeypatch.setattr(group_optimize, "write_groups", overtaken)
+    with sidestep.enable(spark):
+        before = len(live(root).groups.groups)
+        regroup(names[:1], names[1:])
+        table = live(root)
+        assert table.groups.groups[before:] == (names[1:], names[:1], names[:1], names[1:])
+        assert table.live == (before + 2, before + 3)
+        check(spark, root, ROWS)
+        assert len(sidestep.read(spark, root, version=table.snapshot.version - 1).collect()) == len(ROWS)

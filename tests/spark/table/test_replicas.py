@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,10 @@ import pytest
 import sidestep
 from sidestep.advisor.layouts import column_groups
 from sidestep.cli.options import divide_budget
-from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.errors import SidestepError
+from sidestep.spark.organize.featurize import read_back
+from sidestep.spark.table.group_table import open_groups
+from sidestep.store import locate
 from sidestep.store.index.grouped_table import read_groups
 from tests.spark.grouped import files_of, parts_of
 from tests.spark.tables import rows_of, switched_off
@@ -73,6 +78,22 @@ def test_what_is_stored_is_within_the_budget(spark, loaded):
     assert {row["id"]: row for row in parts_of(target)} == {row["id"]: row for row in sales().to_pylist()}
 
 
+@pytest.mark.spark
+def test_features_of_several_groups_are_read_back_once(spark, loaded, monkeypatch):
+    texts: Counter[str] = Counter()
+
+    def counted(session, conditions, schema):
+        texts.update(conditions)
+        return read_back(session, conditions, schema)
+
+    monkeypatch.setattr("sidestep.spark.organize.featurize.read_back", counted)
+    table = open_groups(spark, locate(loaded[0]))
+    named = [plan.checked for plan in table.plans.values()]
+    named += [plan.rows.checked for plan in table.plans.values() if plan.rows is not None]
+    assert len(texts) < sum(len(checked.features) for checked in named), "some features come several times"
+    assert set(texts.values()) == {1}
+
+
 def _parts(target):
     """Of each group, its rows without keys."""
     table = read_groups(target)
@@ -104,6 +125,88 @@ def test_queries_read_fewer_rows_than_of_column_groups(spark, enabled, source, l
     assert copies > 3
     assert joined == 0, "what is read together lies together"
     assert read < 0.2 * whole
+
+
+OTHERS = [
+    *(
+        f"SELECT sum(tax), max(note) FROM sales WHERE price BETWEEN {low} AND {low + 20}"
+        for low in (100, 400, 700, 100)
+    ),
+    *(f"SELECT max(id), sum(shop) FROM sales WHERE tax = {number}" for number in (1, 2, 3, 1)),
+    *(f"SELECT max(kind), sum(tax) FROM sales WHERE id BETWEEN {low} AND {low + 50}" for low in (50, 600, 3000, 50)),
+] * 10
+"""Queries that filter by other columns than those of the log."""
+
+
+@pytest.mark.spark
+def test_a_table_with_copies_follows_its_queries(spark, enabled, source, loaded, tmp_path):
+    """What queries read is worked out along their paths, and what that says is what is read."""
+    target = shutil.copytree(loaded[0], tmp_path / "copied")
+    state = sidestep.status(spark, target, log=LOG)
+    assert state.drift is not None
+    assert state.storage == 1.5
+    assert "1.5 times may be stored" in str(state)
+    assert not state.drift.worthwhile, "it was laid out for these"
+    assert state.drift.expected == pytest.approx(state.drift.now, rel=0.25), "as was expected when it was laid out"
+    assert _cells_read(spark, target, LOG) == pytest.approx(state.drift.now, rel=1e-6)
+    before = read_groups(target)
+    assert before is not None
+    report = sidestep.optimize(spark, target, log=OTHERS)
+    assert report.drift is not None
+    assert report.drift.worthwhile
+    assert report.drift.anew < 0.2 * report.drift.now
+    assert (report.batches, report.version, report.rows) == (1, 1, ROWS)
+    after = read_groups(target)
+    assert after is not None
+    assert not set(after.live) & set(before.live), "groups with new numbers"
+    assert any(after.groups.is_partial(number) for number in after.live), "within the table's storage budget"
+    cells = sum(len(rows) for _, rows in _parts(target) for rows in rows)
+    assert cells <= 1.55 * ROWS * 7
+    assert {row["id"]: row for row in parts_of(target)} == {row["id"]: row for row in sales().to_pylist()}
+    again = sidestep.optimize(spark, target, log=OTHERS)
+    assert again.batches == 0, "there is nothing left to gain"
+    assert again.drift is not None
+    assert again.drift.now == pytest.approx(report.drift.anew, rel=0.25)
+    assert _cells_read(spark, target, OTHERS) == pytest.approx(again.drift.now, rel=1e-6)
+    _check_skipped_files(spark, source, target)
+
+
+def _cells_read(spark, target, log) -> float:
+    """The share of the table's cells that queries read by their metrics: none of them joins groups."""
+    sidestep.read(spark, target).createOrReplaceTempView("sales")
+    read = 0.0
+    for sql, times in Counter(log).items():
+        frame = spark.sql(sql)
+        frame.collect()
+        (scan,) = sidestep.explain(sql, spark).scans
+        assert len(scan.groups) == 1
+        read += times * sidestep.metrics(frame).rows * 3
+    return read / (ROWS * 7 * len(log))
+
+
+def _check_skipped_files(spark, source, target) -> None:
+    """Files that a query does not read may be gone: it says the same as of the table that it was made from."""
+    table = read_groups(target)
+    assert table is not None
+    inner = target / "_sidestep" / "groups"
+    kept = {file.path for file in table.snapshot.files}
+    for sql in dict.fromkeys(OTHERS):
+        spark.read.parquet(str(source)).createOrReplaceTempView("sales")
+        expected = rows_of(spark.sql(sql))
+        sidestep.read(spark, target).createOrReplaceTempView("sales")
+        (scan,) = sidestep.explain(sql, spark).scans
+        read = {path for path in kept if int(path.partition("/")[0].partition("=")[2]) in _parts_read(table, scan)}
+        gone = sorted(kept - read)
+        for path in gone:
+            (inner / path).rename(inner / f"{path}.gone")
+        assert gone
+        assert rows_of(spark.sql(sql)) == expected
+        for path in gone:
+            (inner / f"{path}.gone").rename(inner / path)
+
+
+def _parts_read(table, scan) -> set[int]:
+    return {part for group in scan.groups for part in table.groups.parts(group.number)}
 
 
 @pytest.mark.spark
@@ -139,8 +242,6 @@ def test_the_life_of_such_a_table(spark, enabled, source, loaded):
     check()
     kinds = sidestep.read(spark, target).where("kind = 'k2'").select("tax", "note")
     assert len(kinds.collect()) == sum(row["kind"] == "k2" for row in expected.values())
-    with pytest.raises(UnsupportedTable, match="copies of some cells"):
-        sidestep.optimize(spark, target, log=LOG, name="sales")
     rows = sidestep.load(spark, target, target.with_name("rows"), min_size=100)
     assert rows.rows == len(expected)
 

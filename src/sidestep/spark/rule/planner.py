@@ -9,12 +9,11 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from sidestep.predicate import DataType, Formula
 from sidestep.predicate.columns import columns_of
 from sidestep.prune import Query, Scan
-from sidestep.prune.analysis import Accesses, AnalyzedQuery, ColumnAccess, Decision, Settings, by_scan
+from sidestep.prune.analysis import Accesses, AnalyzedQuery, Decision, Settings, by_scan
 from sidestep.prune.conditions import BlockFilter, RowGroups, block_filter, row_groups, worthwhile_bound
 from sidestep.prune.decide import decide
 from sidestep.prune.plan.algebra import is_parameter, walk
@@ -30,6 +29,7 @@ from sidestep.spark.jvm.wire import (
     pack_coverage,
     unpack_coverage,
 )
+from sidestep.spark.rule.accesses import find_accesses, groups_of_blocks
 from sidestep.spark.rule.answers import Answers, KnownAnswer
 from sidestep.spark.rule.choosing import choose, question
 from sidestep.spark.rule.indexes import Indexes, OpenIndex
@@ -134,19 +134,8 @@ class IndexedTables:
         if len(indexes) != 1 or scan.copies is None:
             return None
         (index,) = indexes
-        named = (*(scan.groups or ()), *scan.copies)
-        groups, blocks = index.partial.groups(named), _groups_of_blocks(index)
-        if groups is None or blocks is None:
-            return None
-        lacking, known = index.partial.lacking(scan.copies, frozenset(usable_columns(scan, index, columns).items()))
-        accesses = []
-        for number in groups.newest if min(named) >= groups.first else sorted(set(named)):
-            partial = groups.is_partial(number)
-            if not partial or number in known:
-                mine = np.isin(blocks, [str(part) for part in groups.parts(number)])
-                held = frozenset(groups.groups[number])
-                accesses.append(ColumnAccess(number, held, mine, known[number] if partial else None))
-        return Accesses(tuple(accesses), lacking, index.index.map.rows)
+        asked = frozenset(usable_columns(scan, index, columns).items())
+        return find_accesses(index.index, index.partial, (*(scan.groups or ()), *scan.copies), scan.copies, asked)
 
     def rows(self, scan: Scan, columns: Mapping[str, DataType], most: int) -> Catalog | None:
         """Every row that the scan may read, if all its files are of one small table."""
@@ -389,21 +378,12 @@ def _parts_of_groups(index: OpenIndex, scan: Scan) -> list[list[str]]:
     return [] if groups is None else [[str(part) for part in groups.parts(number)] for number in numbers]
 
 
-def _groups_of_blocks(index: OpenIndex) -> npt.NDArray[np.str_] | None:
-    """The number of the group that each block is of; None where that cannot be told."""
-    values = index.index.file_values(GROUP)
-    if values is None:
-        return None
-    of_blocks: npt.NDArray[np.str_] = values.to_numpy(zero_copy_only=False).astype(str)[index.index.map.file_of_block]
-    return of_blocks
-
-
 def _blocks_of_groups(index: OpenIndex, scan: Scan) -> tuple[Mask, ...]:
     """The blocks of each of a scan's column groups; none where it cannot be told which group a file is of.
 
     Of groups that a query does not read it is not known whether they are still part of the table, and have its rows.
     """
-    blocks = _groups_of_blocks(index)
+    blocks = groups_of_blocks(index.index)
     return () if blocks is None else tuple(np.isin(blocks, parts) for parts in _parts_of_groups(index, scan))
 
 

@@ -49,7 +49,7 @@ from sidestep.spark.table.state import (
 from sidestep.store import DataFile, Location, Snapshot, append_blocks, read_snapshot
 from sidestep.store.commit.log_entry import begin_log
 from sidestep.store.index.index_file import FOLDER
-from sidestep.store.location import make_folder, open_file, write_addressed
+from sidestep.store.location import delete, make_folder, open_file, write_addressed
 from sidestep.store.parquet.buckets import balanced_units
 from sidestep.store.parquet.writer import WrittenFile
 from sidestep.store.sidecars.column_groups import (
@@ -207,8 +207,8 @@ def new_rows(files: NumberedFiles, target: GroupsTarget) -> DataFrame:
 
 def append_to_groups(
     spark: SparkSession, root: Location, rows: DataFrame, source: Snapshot | None, watch: Watch
-) -> tuple[GroupsState, int, list[WrittenFile]]:
-    """Add rows to a table in column groups, in new units that are laid out as the others are.
+) -> tuple[GroupsState, int, list[WrittenFile], int]:
+    """Add rows to a table in column groups, in new units that are laid out as the others are; how many comes last.
 
     Without a ``source``, because rows do not come from files as they are, they are put into files first: each group
     reads them anew, and has to read the same.
@@ -222,9 +222,9 @@ def append_to_groups(
         files = NumberedFiles(rows)
     if not files.total:
         assert target.snapshot.version is not None
-        return state, target.snapshot.version, []
+        return state, target.snapshot.version, [], 0
     made, version = create_groups(spark, files, source, target, operation="WRITE", watch=watch)
-    return state, version, [file for loaded in made for file in loaded.organized.files]
+    return state, version, [file for loaded in made for file in loaded.organized.files], files.total
 
 
 @contextmanager
@@ -294,18 +294,36 @@ def dropped_on_error(writes: Mapping[int, GroupWrite]) -> Iterator[None]:
 
 
 def _save_sidecars(table: GroupsTarget) -> None:
-    """Note what the table's groups are, for all who read it and add to it."""
+    """Note what the table's groups are, for all who read it and add to it.
+
+    A number stands for one group for good. Two who lay a table out at once have given the same numbers to groups of
+    their own, and only one can commit: what the other notes would say of the files of the first that they hold other
+    columns. So nothing is noted where others have noted something since the table was opened, and it is taken back if
+    they did at the same moment.
+    """
     folder = table.index.folder
+    if not set(COLUMN_GROUPS.names(folder)) <= set(table.noted):
+        raise _laid_out_by_others(table)
     for plan in table.plans.values():
         if len(plan.checked.features):
             save_features(folder, plan.checked.features)
         if plan.rows is not None:
             save_features(folder, plan.rows.checked.features)
-    GROUP_LAYOUTS.save(folder, GroupLayouts(table.layouts, table.filtered))
-    COLUMN_GROUPS.save(folder, table.groups)
+    layouts = GROUP_LAYOUTS.save(folder, GroupLayouts(table.layouts, table.filtered, table.storage))
+    groups = COLUMN_GROUPS.save(folder, table.groups)
+    if not set(COLUMN_GROUPS.names(folder)) <= {*table.noted, groups.name}:
+        delete(groups)
+        delete(layouts)
+        raise _laid_out_by_others(table)
     inner = table.snapshot.root
     for place in (table.root, inner, *(inner.child(f"{GROUP}={number}") for number in table.plans)):
         write_marker(place)
+
+
+def _laid_out_by_others(table: GroupsTarget) -> Conflict:
+    return Conflict(
+        f"{table.root.uri} was laid out in other column groups meanwhile. Nothing was committed: try again."
+    )
 
 
 def _append_entries(

@@ -6,7 +6,8 @@ together: the rows keep their ids, and each group of them is laid out as one uni
 
 With a log, the columns may come to lie in other groups, or the same ones be arranged otherwise. All of the table is
 written anew for that, to groups with new numbers: older versions keep theirs, and can be read as before. Rows keep
-their units and their ids.
+their units and their ids. A table with copies of some cells is searched again within its storage budget, and all copies
+come in the same commit.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sidestep.advisor.layouts.column_groups import ChosenGroups
-from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.advisor.layouts.replicas import noted_budget
+from sidestep.errors import SidestepError
 from sidestep.spark.advise.column_study import ColumnSource, choose_column_groups
 from sidestep.spark.advise.group_drift import measure_group_drift
+from sidestep.spark.advise.group_today import GroupsToday
 from sidestep.spark.advise.log_name import names_in_logs, read_log_of
 from sidestep.spark.advise.source import data_columns
 from sidestep.spark.log.analyze import LogSource
@@ -214,6 +217,9 @@ class Regrouped:
     made: tuple[LoadedGroup, ...]
     removed: int
     chosen: ChosenGroups
+    rows: int
+    """Those of the table: a group may have some of them alone."""
+    units: int
 
 
 def group_drift(
@@ -224,18 +230,35 @@ def group_drift(
     tables: Mapping[str, Table] | None,
     dialect: str | None,
     watch: Watch,
-) -> tuple[Drift, ChosenGroups, Mapping[str, float]]:
-    """How far the queries of a log have moved from those that a table in column groups was laid out for."""
+) -> tuple[Drift, ChosenGroups, Mapping[str, float], float | None]:
+    """How far the queries of a log have moved from those that a table in column groups was laid out for.
+
+    Also the groups that would suit them, the widths of columns, and how many times cells may be stored.
+    """
     target = open_groups(groups_session(spark), root)
-    if target.groups.rows.keys() & target.plans.keys():
-        raise UnsupportedTable(
-            f"{root.uri} has copies of some cells, and what queries would gain by other groups is not worked out for "
-            f"that: lay it out anew with sidestep.load(spark, {root.uri!r}, log=…, layout='gsop-r', storage=…)."
-        )
     with watch.stage("analyze"):
         called, workload = read_log_of(spark, log, _names(name, target), target.schema, tables, dialect)
     with watch.stage("choose"):
-        return measure_group_drift(workload, _source(spark, target, called), target.table, target.index, watch.tell)
+        source = _source(spark, target, called)
+        today = GroupsToday(target.table, target.index, source.types)
+        expected = target.layouts[next(iter(target.plans))].expected
+        storage = storage_budget(target)
+        return *measure_group_drift(workload, source, today, storage, expected, watch.tell), storage
+
+
+def storage_budget(target: GroupsTarget) -> float | None:
+    """How many times the cells of a table may be stored; None: once.
+
+    Of a table with copies of which that was not noted, it is as many times as they are stored.
+    """
+    if target.storage is not None or not any(plan.rows for plan in target.plans.values()):
+        return target.storage
+    units = Units(target)
+    cells = sum(
+        len(plan.columns) * sum(units.rows_in(target.files_of(number)).values())
+        for number, plan in target.plans.items()
+    )
+    return noted_budget(cells / max(1, len(target.schema) * sum(units.rows.values())))
 
 
 def choose_anew(
@@ -270,19 +293,32 @@ def _source(spark: SparkSession, target: GroupsTarget, name: str) -> ColumnSourc
 
 
 def regroup(
-    spark: SparkSession, root: Location, chosen: ChosenGroups, widths: Mapping[str, float], watch: Watch
+    spark: SparkSession,
+    root: Location,
+    chosen: ChosenGroups,
+    widths: Mapping[str, float],
+    storage: float | None,
+    watch: Watch,
 ) -> Regrouped:
-    """Lay a table in column groups out in the groups that were chosen; one atomic commit."""
-    return with_retries(lambda: _regroup(spark, root, chosen, widths, watch))
+    """Lay a table in column groups out in the groups that were chosen; one atomic commit.
+
+    From now on its cells may be stored ``storage`` times.
+    """
+    return with_retries(lambda: _regroup(spark, root, chosen, widths, storage, watch))
 
 
 def _regroup(
-    spark: SparkSession, root: Location, chosen: ChosenGroups, widths: Mapping[str, float], watch: Watch
+    spark: SparkSession,
+    root: Location,
+    chosen: ChosenGroups,
+    widths: Mapping[str, float],
+    storage: float | None,
+    watch: Watch,
 ) -> Regrouped:
     session = groups_session(spark)
     old = open_groups(session, root)
     units = Units(old)
-    target = new_division(session, old, chosen)
+    target = replace(new_division(session, old, chosen), storage=storage)
     rows = every_grouped_row(session, old.table)
     made = write_groups(session, rows, target, source_bytes=old.snapshot.bytes, widths=widths, watch=watch)
     writes = {
@@ -303,7 +339,8 @@ def _regroup(
         replaced=old.snapshot.files,
         watch=watch,
     )
-    return Regrouped(version, target, tuple(made.values()), len(old.snapshot.files), chosen)
+    removed, total = len(old.snapshot.files), sum(units.rows.values())
+    return Regrouped(version, target, tuple(made.values()), removed, chosen, total, len(units.rows))
 
 
 def new_division(spark: SparkSession, old: GroupsTarget, chosen: ChosenGroups) -> GroupsTarget:

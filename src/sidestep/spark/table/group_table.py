@@ -21,7 +21,7 @@ from sidestep.errors import SidestepError, UnsupportedTable
 from sidestep.predicate.columns import columns_of
 from sidestep.spark.advise.source import Source, data_columns
 from sidestep.spark.jvm.versions import arrow_schema
-from sidestep.spark.organize.featurize import CheckedFeatures, check_features, no_features, with_words
+from sidestep.spark.organize.featurize import CheckedFeatures, check_feature_sets, no_features, warn_of, with_words
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.table.chosen import spec_of
 from sidestep.spark.table.state import (
@@ -34,12 +34,13 @@ from sidestep.store import DataFile, Location, Snapshot, TableIndex
 from sidestep.store.block_column import BLOCK, block_name, with_block_column
 from sidestep.store.commit.log_entry import has_version
 from sidestep.store.index.grouped_table import GroupedTable, read_groups
-from sidestep.store.index.index_file import FOLDER
+from sidestep.store.index.index_file import FOLDER, index_folder
 from sidestep.store.index.table_index import open_index
 from sidestep.store.location import list_names
 from sidestep.store.parquet.buckets import Bucketing
 from sidestep.store.parquet.writer import BlockTarget
 from sidestep.store.sidecars.column_groups import (
+    COLUMN_GROUPS,
     GROUP,
     MARKER,
     ROW_ID,
@@ -121,14 +122,19 @@ def plan_groups(
 ) -> list[GroupPlan]:
     """How each group is to be written, with the features that can be used here; they get numbers from ``first`` on."""
     plans: list[GroupPlan] = []
-    for group in chosen.groups:
-        checked = check_features(spark, group.layout.features, schema)
+    # Most features are of several groups.
+    partial = [group.rows for group in chosen.groups if group.rows is not None and group.rest_of is None]
+    sets = check_feature_sets(spark, [*(group.layout.features for group in chosen.groups), *partial], schema)
+    warn_of(one for checked in sets for one in checked.left_out)
+    arranging, selecting = sets[: len(chosen.groups)], iter(sets[len(chosen.groups) :])
+    for group, checked in zip(chosen.groups, arranging, strict=True):
         made = spec_of(ChosenLayout(replace(group.layout, by=UNIT), (), 0, ""), checked, spec)
+        made = replace(made, expected=chosen.cost)
         rows = None
         if group.rows is not None:
             # Partners have the same features in common: those that one of them has, the other has not.
             other = None if group.rest_of is None else plans[group.rest_of].rows
-            features = check_features(spark, group.rows, schema) if other is None else other.checked
+            features = next(selecting) if other is None else other.checked
             rows = PartRows(features, None if group.rest_of is None else first + group.rest_of)
         plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}", rows))
     return plans
@@ -172,6 +178,10 @@ class GroupsTarget:
     """Those that the table has."""
     next_id: int = 0
     """The first row id that no row has."""
+    storage: float | None = None
+    """How many times its cells may be stored; None: once, or nothing was noted."""
+    noted: tuple[str, ...] = ()
+    """The sidecars that said which columns its groups have when it was opened."""
 
     @property
     def table(self) -> GroupedTable:
@@ -213,6 +223,7 @@ def new_groups(
     filtered: Sequence[str],
     making: BuildPlan,
     unit_rows: int,
+    storage: float | None = None,
 ) -> GroupsTarget:
     """A table in column groups that is about to be created."""
     inner = inner_table(target)
@@ -230,11 +241,14 @@ def new_groups(
         tuple(filtered),
         making,
         unit_rows,
+        storage=storage,
+        noted=COLUMN_GROUPS.names(index_folder(inner)),
     )
 
 
 def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
     """The newest version of a table in column groups, with all that is needed to add rows to it."""
+    noted = COLUMN_GROUPS.names(index_folder(inner_table(root)))
     table = read_groups(root)
     if table is None:
         raise SidestepError(f"{root.uri} is no longer in column groups: it was put into another layout. Try again.")
@@ -245,13 +259,18 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
     if stored is None or len(groups.groups) > len(stored.layouts):
         raise SidestepError(f"{inner.uri} is damaged: nothing there says how its column groups are laid out.")
     schema = StructType.fromJson(json.loads(groups.schema))
+    arranging = {at: stored_features(index.folder, stored.layouts[at].features) for at in table.live}
+    selecting = {at: load_features(index.folder, groups.rows[at].features) for at in table.live if at in groups.rows}
+    sets = list({one.id: one for one in (*arranging.values(), *selecting.values()) if one is not None}.values())
+    checked = dict(zip((one.id for one in sets), check_feature_sets(spark, sets, schema), strict=True))
+    nothing = no_features(root.name)
     plans = {}
     for number in table.live:
-        spec = stored.layouts[number]
-        features = stored_features(index.folder, spec.features)
-        checked = no_features(root.name) if features is None else check_features(spark, features, schema)
-        rows = _stored_rows(spark, table, index, number, schema)
-        plans[number] = GroupPlan(groups.groups[number], checked, spec, "", rows)
+        features, some = arranging[number], selecting.get(number)
+        arranged = nothing if features is None else checked[features.id]
+        warn_of(arranged.left_out)
+        rows = _stored_rows(table, number, None if some is None else checked[some.id])
+        plans[number] = GroupPlan(groups.groups[number], arranged, stored.layouts[number], "", rows)
     ids = ids_of(table)
     return GroupsTarget(
         root,
@@ -266,18 +285,16 @@ def open_groups(spark: SparkSession, root: Location) -> GroupsTarget:
         stored.layouts[table.live[0]].unit_rows,
         ids.units,
         ids.greatest + 1,
+        stored.storage,
+        noted,
     )
 
 
-def _stored_rows(
-    spark: SparkSession, table: GroupedTable, index: TableIndex, number: int, schema: StructType
-) -> PartRows | None:
-    """Which rows a group has; an error if that cannot be told of new rows in this session."""
+def _stored_rows(table: GroupedTable, number: int, checked: CheckedFeatures | None) -> PartRows | None:
+    """Which rows a group has, by features that were checked; an error if new rows cannot be told in this session."""
     some = table.groups.rows.get(number)
     if some is None:
         return None
-    features = load_features(index.folder, some.features)
-    checked = None if features is None else check_features(spark, features, schema, warn=False)
     if checked is None or checked.left_out:
         why = "its features are gone" if checked is None else checked.left_out[0].reason
         raise SidestepError(

@@ -47,11 +47,12 @@ class GroupReport:
         )
 
 
-def _copies(rows: PartRows | None) -> str:
+def _copies(rows: PartRows | None, first: int) -> str:
+    """Which rows a group has; others are called by their places in the report, which the group ``first`` begins."""
     if rows is None:
         return ""
     if rows.rest_of is not None:
-        return f"the rows that group {rows.rest_of} lacks"
+        return f"the rows that group {rows.rest_of - first} lacks"
     return f"the rows of {counted(len(rows.checked.features), 'feature')}"
 
 
@@ -134,7 +135,7 @@ class LoadReport(Report):
                 loaded.organized.blocks,
                 len(loaded.organized.files),
                 sum(file.size for file in loaded.organized.files),
-                _copies(loaded.plan.rows),
+                _copies(loaded.plan.rows, made[0].number),
             )
             for loaded in made
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,8 @@ from sidestep.errors import SidestepError, check_format
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 
-FORMAT = 2
-"""In 2, layouts are of format 4."""
+FORMAT = 3
+"""In 2, layouts are of format 4; 3 has how many times the table's cells may be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,13 @@ class GroupLayouts:
     layouts: tuple[LayoutSpec, ...]
     filtered: tuple[str, ...] = ()
     """Columns that blocks of every group know, whether the group holds them or not."""
+    storage: float | None = None
+    """How many times the cells of the table may be stored; None: once, or nothing was noted."""
+
+    def __post_init__(self) -> None:
+        known = self.storage is None or (type(self.storage) in (int, float) and 1 <= self.storage < math.inf)
+        if not known:
+            raise SidestepError(f"A table's cells may be stored {self.storage!r} times, but it must be 1 or more.")
 
     @classmethod
     def from_json(cls, written: JsonObject, source: str) -> GroupLayouts:
@@ -27,14 +35,16 @@ class GroupLayouts:
         check_format(written.get("format"), FORMAT, f"The layouts {source}")
         try:
             layouts = tuple(LayoutSpec.from_json(one, source) for one in written["layouts"])
-            return cls(layouts, tuple(str(name) for name in written["filtered"]))
+            return cls(layouts, tuple(str(name) for name in written["filtered"]), written.get("storage"))
         except (ValueError, TypeError, KeyError) as problem:
             raise SidestepError(f"The layouts {source} are damaged: {problem}.") from problem
 
     def to_json(self) -> dict[str, Any]:
         """The layouts as plain data."""
         layouts = [layout.to_json() for layout in self.layouts]
-        return {"format": FORMAT, "layouts": layouts, "filtered": list(self.filtered)}
+        # Who knows of no budget may go on with a table that has none.
+        written = {"format": 2 if self.storage is None else FORMAT, "layouts": layouts, "filtered": list(self.filtered)}
+        return written if self.storage is None else written | {"storage": self.storage}
 
 
 GROUP_LAYOUTS: Numbered[GroupLayouts] = Numbered("group-layouts", GroupLayouts.to_json, GroupLayouts.from_json)

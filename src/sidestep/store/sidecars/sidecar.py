@@ -70,12 +70,13 @@ class Numbered(Generic[T]):
     parse: Callable[[JsonObject, str], T]
     """The value of an object, given its place for errors; it checks the format. SidestepError if it is damaged."""
 
-    def save(self, folder: Location, value: T) -> None:
-        """Say how things are from now on."""
+    def save(self, folder: Location, value: T) -> Location:
+        """Say how things are from now on; where that is said."""
         number = max((self._number(name) for name in self.names(folder)), default=0) + 1
         text = json.dumps(self.dump(value), indent=1, ensure_ascii=False).encode()
         location = folder.child(f"_{self.kind}-{number:08d}-{stamp(text)}.json")
         write_addressed(location, text, lambda: self._is_whole(location))
+        return location
 
     def load(self, folder: Location) -> T | None:
         """The newest that can be read; None if there is none. Each that is passed over is warned of."""

@@ -37,6 +37,7 @@ def refuse_groups(root: Location) -> None:
         raise UnsupportedTable(f"{root.uri} has the parts of a table in column groups: name the table's own folder.")
     if has_groups(root):
         raise UnsupportedTable(
-            f"{root.uri} is in column groups, which this does not work on: read it with sidestep.read, and write what "
-            "is to change into a table of another place."
+            f"{root.uri} is in column groups, which this does not work on. Its blocks were indexed as they were "
+            "written; sidestep.read reads it, status(…, log=…) tells what queries read of it and what another "
+            "arrangement would save, optimize(…, log=…) makes that, and load(…) lays it out anew in another place."
         )

@@ -19,7 +19,7 @@ from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.index.synopsis_columns import HeldSynopsis
 from sidestep.store.index.table_index import TableIndex, open_index
 from sidestep.store.location import Location, locate
-from sidestep.store.sidecars.column_groups import ROW_ID, UNIT
+from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, GroupRows
 from sidestep.store.sidecars.group_layouts import GROUP_LAYOUTS
 from sidestep.store.sidecars.layout import load_layout
 from sidestep.store.snapshot import Snapshot
@@ -91,6 +91,8 @@ class GroupStatus:
     blocks: int
     features: int
     """Blocks of it that have a union vector."""
+    copies: str = ""
+    """Which rows it has, if these are not all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ class IndexStatus(Report):
     """How far the queries of a log have moved from those that the table was laid out for, if one was given."""
     groups: tuple[GroupStatus, ...] = ()
     """The column groups of the table, if it is in such: then files, bytes and blocks are those of all of them."""
+    storage: float | None = None
+    """How many times the table's cells may be stored, if that is more than once."""
     log_name: str | None = None
     """What the log calls the table that it was laid out for: of a copy, the name of what it was made of."""
 
@@ -236,7 +240,12 @@ class IndexStatus(Report):
             yield "in its log", f"called {self.log_name}"
         for group in self.groups:
             said = f"{group.blocks:,} blocks, {group.files:,} files, {size_text(group.bytes)}"
-            yield f"group {group.number}", f"{', '.join(group.columns)}: {said}"
+            some = f"; {group.rows:,} rows, {group.copies}" if group.copies else ""
+            yield f"group {group.number}", f"{', '.join(group.columns)}: {said}{some}"
+        if self.storage is not None:
+            stored = sum(group.rows * len(group.columns) for group in self.groups)
+            cells = stored / max(1, self.indexed_rows * len({name for one in self.groups for name in one.columns}))
+            yield "storage", f"{cells:.2f} times the table's cells; {self.storage:g} times may be stored"
         if self.partition_columns:
             yield "partitioned", f"by {', '.join(self.partition_columns)}"
         if self.stale_files:
@@ -279,6 +288,12 @@ def status(
     return index_status(snapshot, index)
 
 
+def _copies(some: GroupRows | None) -> str:
+    if some is None:
+        return ""
+    return "copies of those of some features" if some.rest_of is None else f"those that group {some.rest_of} lacks"
+
+
 def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
     """The state of a table in column groups: of its inner table, seen as users see it."""
     if index_dir is not None:
@@ -301,6 +316,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
                 int(index.map.rows[blocks].sum()),
                 int(blocks.sum()),
                 int(vectors[blocks].sum()),
+                _copies(table.groups.rows.get(number)),
             )
         )
     own = (UNIT, ROW_ID)
@@ -315,6 +331,7 @@ def _grouped_status(table: GroupedTable, index_dir: object) -> IndexStatus:
         column_files={name: files for name, files in found.column_files.items() if name not in own},
         partition_columns=(),
         groups=tuple(groups),
+        storage=None if layouts is None else layouts.storage,
         log_name=None if layouts is None or not layouts.layouts else layouts.layouts[-1].log_name,
     )
 
