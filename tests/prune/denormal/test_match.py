@@ -13,7 +13,7 @@ from sidestep.errors import SidestepError
 from sidestep.layout.join_tree import JoinTree, KeptColumn, Role
 from sidestep.predicate import And, Column, Comparison, IsNull, Literal, Not, Op
 from sidestep.predicate.oracle import evaluate
-from sidestep.predicate.types import INTEGER, LONG
+from sidestep.predicate.types import INTEGER, LONG, TIMESTAMP
 from sidestep.prune import Filter, Join, Limit, Operator, Other, Project, Query, Scan
 from sidestep.prune.denormal.match import find_matches, replaced
 from sidestep.prune.plan.algebra import walk
@@ -89,6 +89,8 @@ def test_equalities_follow_from_each_other():
         Join(LEFT_OUTER, FACT, DIM, And((equal(2, 4), Comparison(Op.GT, column(5), Literal(3, INTEGER))))),
         Join(LEFT_OUTER, FACT, Filter(Comparison(Op.GT, column(5), Literal(3, INTEGER)), DIM), equal(2, 4)),
         Join(LEFT_OUTER, FACT, Join(INNER, DIM, FAR, equal(5, 6)), equal(2, 4)),
+        Join(LEFT_OUTER, FACT, Project(DIM, computes=True), equal(2, 4)),
+        Join(RIGHT_OUTER, Filter(Not(IsNull(column(4))), Project(DIM, computes=True)), FACT, equal(2, 4)),
         Join(INNER, FACT, scan("stranger", 4, 5), equal(2, 4)),
         Join(INNER, FACT, Limit(DIM), equal(2, 4)),
         Join(INNER, FACT, Project(DIM, name="Generate"), equal(2, 4)),
@@ -119,6 +121,16 @@ def test_a_column_that_is_not_held_or_of_another_type_is_named():
     found, (why,) = matches(Join(INNER, FACT, long, equal(2, 4)))
     assert "dim.y" in why.reason
     assert [len(match.scans) for match in found] == [1]
+
+
+def test_a_partition_that_the_time_zone_decides_is_none_of_the_table_s():
+    when = (("1", Column("x", TIMESTAMP)), *FACT.columns[1:])
+    kept = [KeptColumn(0, "x", "timestamp", "t"), *(each for each in tree().columns if each.stored != "fact_x")]
+    shape = JoinTree(tree().roles, tuple(kept))
+    assert matches(Scan("fact", None, ("/fact",), when), shape)[0]
+    found, (why,) = matches(Scan("fact", None, ("/fact",), when, frozenset({"x"})), shape)
+    assert not found
+    assert "fact.x" in why.reason
 
 
 def test_conditions_that_hold_for_every_row_are_left_out():

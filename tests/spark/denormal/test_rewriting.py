@@ -125,6 +125,7 @@ def test_the_report_says_what_was_made(made):
         "SELECT f_id, f_a, a_id, a_name FROM fact JOIN a ON f_a = a_id",
         "SELECT f_id, a_name FROM fact LEFT JOIN a ON f_a = a_id",
         "SELECT f_id, a_name FROM a RIGHT JOIN fact ON f_a = a_id WHERE f_v > 2",
+        "SELECT f_id, n, coalesce(n, '-') FROM fact LEFT JOIN (SELECT a_id, a_name AS n FROM a) ON f_a = a_id",
         "SELECT f_id FROM fact LEFT SEMI JOIN a ON f_a = a_id AND a_name > 'n1'",
         "SELECT f_id FROM fact WHERE f_a IN (SELECT a_id FROM a WHERE a_name = 'n2')",
         "SELECT f_id, x.c_n, y.c_n, a_name FROM fact JOIN a ON f_a = a_id JOIN c x ON a_c = x.c_id "
@@ -171,6 +172,9 @@ def test_what_is_left_alone(spark, made, always, sql):
         "SELECT a_name FROM a WHERE EXISTS (SELECT 1 FROM fact WHERE f_a = a_id AND f_v + a_id > 12)",
         "SELECT a_name FROM a LEFT ANTI JOIN fact ON f_a = a_id",
         "SELECT f_id, a_name FROM fact FULL JOIN a ON f_a = a_id",
+        "SELECT f_id, n FROM fact LEFT JOIN (SELECT a_id, coalesce(a_name, '-') AS n FROM a) ON f_a = a_id",
+        "SELECT f_id FROM fact LEFT JOIN (SELECT a_id, true AS known FROM a) ON f_a = a_id WHERE known IS NULL",
+        "SELECT f_id, n FROM (SELECT a_id, a_name IS NULL AS n FROM a) RIGHT JOIN fact ON f_a = a_id",
         "SELECT x.f_id, y.f_id FROM fact x JOIN fact y ON x.f_a = y.f_b WHERE x.f_v < 3",
         "SELECT a_name, n FROM a JOIN (SELECT f_a, count(*) AS n FROM fact GROUP BY f_a) ON f_a = a_id",
     ],
@@ -180,6 +184,19 @@ def test_where_the_fact_alone_is_read_from_it(spark, made, always, sql):
     assert on_and_off(spark, sql)
     with sidestep.enable(spark):
         assert {scan.table for scan in sidestep.explain(spark.sql(sql)).scans} <= {"joined", "a"}
+
+
+def test_what_fails_for_a_row_without_a_partner_is_not_asked_of_it(spark, made, always):
+    """Such a row is none of the join's, and in the denormalized table it has NULL where no row of the join has."""
+    register(spark, made[0])
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        # Of two columns of a: of one that is compared with f_a, Spark asks the same of f_a.
+        fails = "9 / (coalesce(a_id, -1) + 1 + coalesce(a_c, 0) % 1)"
+        assert on_and_off(spark, f"SELECT f_id FROM fact JOIN a ON f_a = a_id WHERE {fails} > 1")
+        assert on_and_off(spark, f"SELECT f_id FROM a JOIN fact ON f_a = a_id AND f_v > {fails}")
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
 
 
 def random_query(random: Random) -> str:
@@ -380,6 +397,39 @@ def test_delta_tables_are_compared_by_the_files_of_their_version(spark, tmp_path
     assert not on_and_off(spark, LOG[0])
     sidestep.read(spark, tables["a"], version=0).createOrReplaceTempView("a")
     assert on_and_off(spark, LOG[0]), "the version that it was made of"
+
+
+def test_values_of_folders_are_those_that_each_session_reads(spark, tmp_path, always):
+    """The moment of a partition depends on the time zone, and a folder's name may take the place of a column."""
+    root = tmp_path / "f_v=77"
+    tables = {"fact": str(root), "b": make_tables(tmp_path / "dims", Random(5), True)["b"]}
+    for hour in range(2):
+        rows = [{"f_id": i, "f_b": i % 6, "f_v": i} for i in range(hour, 24, 2)]
+        names = pa.schema([(name, pa.int32()) for name in ("f_id", "f_b", "f_v")])
+        write(root / f"at=2024-01-01 0{hour}%3A00%3A00", rows, names, 1)
+    log = [
+        "SELECT sum(f_v), max(at) FROM fact JOIN b ON f_b = b_id WHERE b_x < 3",
+        "SELECT sum(f_v), max(f_id) FROM fact JOIN b ON f_b = b_id",
+    ]
+    sidestep.denormalize(spark, log, tables, tmp_path / "joined", fact="fact", layout="sop", min_size=10)
+    register(spark, tables)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        register(spark, tables)
+        by_zone = "SELECT f_id, unix_timestamp(at) FROM fact JOIN b ON f_b = b_id"
+        assert not on_and_off(spark, by_zone)
+        assert on_and_off(spark, log[1]), "what does not ask for it reads less"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    spark.read.option("basePath", str(tmp_path)).parquet(tables["fact"]).createOrReplaceTempView("fact")
+    by_folder = rows_of(spark, "SELECT DISTINCT f_v FROM fact") == {77}
+    assert by_folder or spark.version < "4.3", "Spark 4.0 reads the files' own column"
+    assert not (on_and_off(spark, log[1]) and by_folder)
+
+
+def rows_of(spark, sql: str) -> set[Any]:
+    return {row[0] for row in spark.sql(sql).collect()}
 
 
 def test_in_column_groups_as_well(spark, tmp_path, always):

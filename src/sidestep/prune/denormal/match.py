@@ -13,7 +13,8 @@ inner, cross       always; its condition is one of the part's. A row without a p
                    comparison with that is TRUE
 left semi          the same, if the fact is not what is looked for: at most one row is found, so that finding it is
                    joining it
-left, right outer  if what may be missing is one table whole, and the condition is its key alone
+left, right outer  if what may be missing is one table whole, of which nothing is computed before the join, and the
+                   condition is its key alone: rows without a partner have NULL for what is computed, too
 any other          never
 =================  =====================================================================================================
 
@@ -28,7 +29,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sidestep.layout.join_tree import JoinTree
-from sidestep.predicate import And, Column, Comparison, DataType, IsNull, Not, Op, Predicate, conjuncts, parse_type
+from sidestep.predicate import (
+    And,
+    Column,
+    Comparison,
+    DataType,
+    IsNull,
+    Kind,
+    Not,
+    Op,
+    Predicate,
+    conjuncts,
+    parse_type,
+)
 from sidestep.predicate.columns import columns_of, rename
 from sidestep.prune.plan.algebra import Filter, Join, Operator, Project, Query, Scan, children, is_sample, with_children
 
@@ -50,11 +63,13 @@ class _Part:
     """Scans whose columns are NULL where there is no partner, by key, with the condition that they are joined by."""
     looked_for: frozenset[str] = frozenset()
     """Scans of which it counts only whether there is a row, by key: none of them can be the fact."""
+    computes: bool = False
+    """Whether it gives more than columns of its scans."""
 
     def and_also(self, other: _Part, conditions: tuple[Predicate, ...]) -> _Part:
         both = (*self.conditions, *other.conditions, *conditions)
         outer, looked_for = (*self.outer, *other.outer), self.looked_for | other.looked_for
-        return _Part((*self.scans, *other.scans), both, outer, looked_for)
+        return _Part((*self.scans, *other.scans), both, outer, looked_for, self.computes or other.computes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +170,9 @@ def _open(operator: Operator, place: int, named: Named) -> _Part | None:
     if operator.random:
         return None
     match operator:
-        case Project(child=child, name="Project"):
-            return _open(child, place + 1, named)
+        case Project(child=child, name="Project", computes=computes):
+            below = _open(child, place + 1, named)
+            return None if below is None else replace(below, computes=below.computes or computes)
         case Filter(condition=condition, child=child):
             below = _open(child, place + 1, named)
             return None if below is None else below.and_also(_Part(()), tuple(conjuncts(condition)))
@@ -179,7 +195,7 @@ def _open(operator: Operator, place: int, named: Named) -> _Part | None:
 
 def _outer(kept: _Part, missing: _Part, condition: tuple[Predicate, ...]) -> _Part | None:
     """All rows of one part, with the columns of a whole table or NULL."""
-    if len(missing.scans) != 1 or missing.outer:
+    if len(missing.scans) != 1 or missing.outer or missing.computes:
         return None
     ((place, scan),) = missing.scans
     keys = {column.name for each in condition for column in columns_of(each)}
@@ -217,7 +233,9 @@ def _missing(part: _Part, roles: Mapping[str, int], tree: JoinTree) -> Iterator[
         role = roles[scan.key]
         for _, column in scan.columns:
             kept = tree.held.get((role, column.name))
-            if kept is None or parse_type(kept.type) != column.type:
+            # Which moment the name of a folder means, the time zone of each session says.
+            by_zone = column.name in scan.partitions and column.type.kind is Kind.TIMESTAMP
+            if kept is None or parse_type(kept.type) != column.type or by_zone:
                 yield f"{tree.roles[role].name}.{column.name}"
 
 

@@ -132,6 +132,8 @@ class Project:
     random: bool = False
     name: str = "Project"
     """Which of these it is, by Spark's name."""
+    computes: bool = False
+    """Whether some of its columns are more than columns of its input under other names."""
 
 
 Compared = Column | Cast | Computed

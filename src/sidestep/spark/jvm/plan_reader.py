@@ -151,7 +151,8 @@ class _Reader:
         if name in PASSING:
             if "columns" in node:
                 self.scope = self._renamed_columns(node["columns"])
-            return Project(below[0], random, name)
+            computes = any(source is None or source[0] != "a" for _, source in node.get("columns", ()))
+            return Project(below[0], random, name, computes)
         if name == "Join":
             return self._join(node, below[0], below[1], scopes[0], random)
         if name == "Aggregate":

@@ -29,8 +29,8 @@ from sidestep.spark.jvm.wire import (
     pack_files,
     unpack_coverage,
 )
-from sidestep.spark.relation import relation_at
-from sidestep.spark.rule.indexes import REMOTE_SECONDS, path_of
+from sidestep.spark.relation import path_of, relation_at
+from sidestep.spark.rule.indexes import REMOTE_SECONDS
 from sidestep.spark.rule.planner import AskComplete, PlannedQuery, Rewrites, roots_of
 from sidestep.store import index_folder, locate
 from sidestep.store.index.grouped_table import GroupedTable

@@ -99,7 +99,8 @@ final class Denormalization extends PlanRewriter {
     java.util.Iterator names = scala.jdk.javaapi.CollectionConverters.asJava(relation.options()).keySet().iterator();
     while (names.hasNext()) {
       String name = ((String) names.next()).toLowerCase(java.util.Locale.ROOT);
-      if (!name.equals("path") && !name.equals("paths") && !name.equals("mergeschema") && !name.equals("basepath")
+      // With another basePath, the names of folders above the table give columns, in the place of those in its files.
+      if (!name.equals("path") && !name.equals("paths") && !name.equals("mergeschema")
           && !name.equals("serialization.format")) {
         return true;
       }
@@ -133,6 +134,8 @@ final class Denormalization extends PlanRewriter {
     private final Map values = new HashMap();
     /** Of type Expression: what is asked of the table's rows. */
     List conditions = new ArrayList();
+    /** Whether what is open has NULL for all its columns in rows without a partner. */
+    private boolean missing = false;
 
     Part(LogicalRelation table, IdentityHashMap scans, java.util.Set neverNull) {
       this.scans = scans;
@@ -163,7 +166,13 @@ final class Denormalization extends PlanRewriter {
         open(((Project) plan).child());
         for (java.util.Iterator it = Scala.list(((Project) plan).projectList()).iterator(); it.hasNext();) {
           NamedExpression given = (NamedExpression) it.next();
-          if (given instanceof Alias) values.put(Long.valueOf(given.exprId().id()), over(((Alias) given).child()));
+          if (!(given instanceof Alias)) continue;
+          Expression source = ((Alias) given).child();
+          // Of what is computed, a row of the table would have a value where the query has NULL.
+          if (missing && !(source instanceof AttributeReference)) {
+            throw new IllegalStateException("a denormalized table does not say of " + given + " where it is missing");
+          }
+          values.put(Long.valueOf(given.exprId().id()), over(source));
         }
       } else if (plan instanceof Join && !(((Join) plan).joinType() instanceof ExistenceJoin)) {
         join((Join) plan);
@@ -190,16 +199,44 @@ final class Denormalization extends PlanRewriter {
       if (!left && !right && !(join.joinType() instanceof InnerLike) && !type.equals("LEFT SEMI")) {
         throw new IllegalStateException("a denormalized table cannot stand for a join " + type);
       }
+      List before = conditions;
+      conditions = new ArrayList();
       openSide(join.left(), right);
       openSide(join.right(), left);
-      if (!left && !right && join.condition().isDefined()) ask((Expression) join.condition().get());
+      List inside = conditions;
+      conditions = before;
+      boolean asks = !left && !right && join.condition().isDefined();
+      if (asks) askForPartners((Expression) join.condition().get());
+      conditions.addAll(inside);
+      if (asks) ask((Expression) join.condition().get());
+    }
+
+    /**
+     * Asks first of all for rows with a partner: any other is none of the join's, and what fails for it must not be asked.
+     * A comparison with NULL is no reason for Spark to leave out what comes after it, in a condition.
+     */
+    private void askForPartners(Expression condition) {
+      List parts = PlanWriter.conjuncts(condition);
+      for (int i = 0; i < parts.size(); i++) {
+        if (!(parts.get(i) instanceof EqualTo)) continue;
+        Expression[] keys = {((EqualTo) parts.get(i)).left(), ((EqualTo) parts.get(i)).right()};
+        for (int k = 0; k < keys.length; k++) {
+          Expression key = keys[k] instanceof AttributeReference ? over(keys[k]) : keys[k];
+          if (!(key instanceof AttributeReference)) continue;
+          Expression there = simple(new IsNotNull(key));
+          if (there != null) conditions.add(there);
+        }
+      }
     }
 
     /** missing: whether rows without a partner in it have NULL for its columns, as they have in the table. */
     private void openSide(LogicalPlan side, boolean missing) {
       List asked = conditions;
+      boolean before = this.missing;
       if (missing) conditions = new ArrayList();
+      this.missing |= missing;
       open(side);
+      this.missing = before;
       conditions = asked;
     }
 
