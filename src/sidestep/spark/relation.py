@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from sidestep.errors import TableNotFound
+from sidestep.errors import TableNotFound, UnsupportedTable
+from sidestep.render import counted
 from sidestep.spark.jvm.bridge import Bridge, check_session
 from sidestep.spark.jvm.sessions import STRICT, pinned_session, quiet_session
 from sidestep.spark.jvm.wire import pack_files, pack_numbers
@@ -22,6 +25,9 @@ from sidestep.store.index.grouped_table import GroupedTable, read_groups
 from sidestep.store.sidecars.column_groups import ROW_ID, UNIT, ColumnGroups
 from sidestep.store.snapshots.iceberg import iceberg_snapshot
 
+_DETAILS = "# Detailed Table Information"
+"""Where Spark's description of a table comes from its columns to what else is known of it."""
+_PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
 PATH_PROPERTY = "sidestep.path"
 """What says, of a name in the catalog that was registered, which folder it stands for."""
 
@@ -29,11 +35,12 @@ PATH_PROPERTY = "sidestep.path"
 def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | None = None) -> DataFrame:
     """The table at a path (or of a name in the catalog), at ``version`` or the newest if it is a Delta table.
 
-    A Parquet folder is read by ``spark.read.parquet``. A Delta table is read through its log: the files of one version,
-    whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of a table
-    that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown. A table
-    in column groups can be read only where sidestep is enabled, which puts its rows together. An Iceberg table, which
-    is given by its name, is read by Iceberg.
+    A Parquet folder is read by ``spark.read.parquet``, or by ``spark.table`` if it is given by its name: the catalog
+    knows columns and partitions that the folder does not tell. A Delta table is read through its log: the files of one
+    version, whatever others commit meanwhile. Queries on it skip files if it is indexed and sidestep is enabled, and of
+    a table that sidestep laid out also blocks inside files; the column that holds the ids of the blocks is not shown. A
+    table in column groups can be read only where sidestep is enabled, which puts its rows together. An Iceberg table,
+    which is given by its name, is read by Iceberg.
     """
     if iceberg_of(spark, table) is not None:
         if version is None:
@@ -45,7 +52,7 @@ def read(spark: SparkSession, table: str | os.PathLike[str], *, version: int | N
         return _frame(spark, _grouped_relation(spark, grouped, grouped.groups.schema))
     snapshot = read_snapshot(path, version)
     if snapshot.format == "parquet":
-        return spark.read.parquet(path)
+        return spark.table(os.fspath(table)) if _is_catalog_table(spark, table) else spark.read.parquet(path)
     rows = from_snapshot(spark, snapshot)
     return without_block_ids(rows, snapshot)
 
@@ -60,13 +67,40 @@ def read_every_row(spark: SparkSession, table: str | os.PathLike[str]) -> tuple[
     """The newest version of a table as it is stored, and its files: every row of them or an error.
 
     A folder of Parquet files has no schema of its own, nor a calendar: what its files mean is what this session's
-    settings say. That some of them are left out is not.
+    settings say. That some of them are left out is not. Given by a name of the catalog, its columns and the values of
+    its partitions are the catalog's; it is refused if the catalog's files are not those of the folder.
     """
     path = resolve(spark, table)
     snapshot = read_snapshot(path)
-    if snapshot.format == "parquet":
+    if snapshot.format != "parquet":
+        return every_row(spark, snapshot), snapshot
+    if not _is_catalog_table(spark, table):
         return spark.read.options(**STRICT).parquet(path), snapshot
-    return every_row(spark, snapshot), snapshot
+    return _named_folder(spark, os.fspath(table), snapshot), snapshot
+
+
+def _named_folder(spark: SparkSession, name: str, snapshot: Snapshot) -> DataFrame:
+    """A table of the catalog in a folder of Parquet files: it has each file of the folder, and no other."""
+    held = {path_of(snapshot.root.child(file.path).uri) for file in snapshot.files}
+
+    def rows() -> DataFrame:
+        return spark.read.options(**STRICT).table(name)
+
+    def listed() -> set[str]:
+        return {path_of(unquote(path)) for path in rows().inputFiles()}
+
+    if listed() != held:
+        spark.catalog.refreshTable(name)  # what was listed before may be what there was then
+        others = listed()
+        if others != held:
+            raise UnsupportedTable(
+                f"The table {name} of the catalog is not what its folder {snapshot.root.uri} holds: the table has "
+                f"{counted(len(others - held), 'file')} elsewhere, and the folder "
+                f"{counted(len(held - others), 'file')} of no partition of the table. Write its "
+                "rows into a folder of their own and take that; or give the folder's path, if its "
+                "files are the table that you mean."
+            )
+    return rows()
 
 
 def every_row(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
@@ -219,13 +253,35 @@ def resolve(spark: SparkSession, table: str | os.PathLike[str]) -> str:
     if _is_path(text) or not _in_catalog(spark, text):
         return text
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {text}").collect()
-    for row in rows:
+    # The columns come first, one of which may be called Location.
+    names = [row["col_name"] for row in rows]
+    start = names.index(_DETAILS) if _DETAILS in names else len(names)
+    for row in rows[start:]:
         if row["col_name"] == "Location":
             return str(row["data_type"])
     for row in spark.sql(f"SHOW TBLPROPERTIES {text}").collect():
         if row["key"] == PATH_PROPERTY:
             return str(row["value"])
     raise TableNotFound(f"The catalog names no folder for table {text}: give the path of its files instead.")
+
+
+def _is_catalog_table(spark: SparkSession, table: str | os.PathLike[str]) -> bool:
+    """Whether it is the name of a table in the catalog that has a folder, and no view."""
+    text = os.fspath(table)
+    if _is_path(text) or not _in_catalog(spark, text):
+        return False
+    return spark.catalog.getTable(text).tableType in ("MANAGED", "EXTERNAL")
+
+
+def has_path(root: str) -> bool:
+    """Whether a Hadoop path string has an absolute path."""
+    return _PATH.fullmatch(root) is not None
+
+
+def path_of(root: str) -> str:
+    """The path of a Hadoop path string, without scheme and authority."""
+    match = _PATH.fullmatch(root)
+    return match[1] if match else root
 
 
 def name_of(table: str | os.PathLike[str], root: Location) -> str:

@@ -206,3 +206,22 @@ def test_the_log_may_be_in_another_dialect_and_the_path_an_object(spark, table, 
     log = [f"""SELECT TOP 5 "id" FROM e WHERE "code" = '{code}'"""] * 20
     found = sidestep.index(spark, table, index_dir=tmp_path, log=log, name="e", dialect="tsql", budget="20kB")
     assert found.synopses.keys() == {"code"}
+
+
+def test_a_column_that_only_later_files_have_is_named_once(spark, enabled, tmp_path):
+    """Spark looks at one file, unless it is told to merge the schemas of all."""
+    root = str(tmp_path)
+    write_file(tmp_path / "a.parquet", {"x": [1, 2]})
+    write_file(tmp_path / "b.parquet", {"x": [3, 4], "y": [10, 20]})
+    sidestep.index(spark, root)
+    with pytest.raises(SidestepError, match="no column z"):
+        sidestep.index(spark, root, columns=["y", "z"])
+    sidestep.index(spark, root, columns=["y"])
+    write_file(tmp_path / "c.parquet", {"x": [5], "y": [30]})
+    sidestep.index(spark, root)
+    for condition, files in (("y = 30", 1), ("y < 15", 1), ("y IS NULL", 1), ("x = 3 AND y > 0", 1)):
+        found = spark.read.option("mergeSchema", "true").parquet(root).where(condition)
+        with switched_off(spark):
+            expected = rows_of(spark.read.option("mergeSchema", "true").parquet(root).where(condition))
+        assert rows_of(found) == expected
+        assert sidestep.metrics(found).scans[0].files == files

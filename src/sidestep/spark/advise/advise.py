@@ -67,7 +67,7 @@ def advise(
     path = resolve(spark, table)
     spec = load_layout(index_folder(locate(path), index_dir))
     names = names_in_logs(name, table, locate(path), spec)
-    source = read_source(spark, path, names[0])
+    source = read_source(spark, table, names[0])
     watch = Watch(spark.sparkContext, progress)
     with watch.stage("analyze"):
         called, workload = read_log_of(spark, log, names, source.schema, tables, dialect)

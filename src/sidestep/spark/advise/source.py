@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sidestep.errors import UnsupportedTable
 from sidestep.predicate import DataType, parse_type
-from sidestep.spark.relation import read_every_row
+from sidestep.spark.relation import read_every_row, resolve
 from sidestep.store import Location, Snapshot
 from sidestep.store.block_column import block_name, without_block_column
 from sidestep.store.commit.log_entry import foreign_types
 from sidestep.store.parquet.writer import RESERVED
+
+_DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+"""What Spark notes of a column that has a default value."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,14 @@ class Source:
         return data_columns(self.schema, self.partition_columns)
 
 
-def read_source(spark: SparkSession, path: str, name: str) -> Source:
-    """The table at a path, every row of it, which a log calls ``name``; refused if a column could not be kept as is."""
-    rows, snapshot = read_every_row(spark, path)
-    schema = snapshot.schema or rows.schema.json()
+def read_source(spark: SparkSession, table: str | os.PathLike[str], name: str) -> Source:
+    """The table at a path, or of a name in the catalog: every row of it.
+
+    A log calls it ``name``. It is refused if a column could not be kept as it is.
+    """
+    path = resolve(spark, table)
+    rows, snapshot = read_every_row(spark, table)
+    schema = snapshot.schema or _without_defaults(rows.schema).json()
     if (hidden := block_name(schema)) is not None:
         schema, rows = without_block_column(schema), rows.drop(hidden)
     fields = json.loads(schema)["fields"]
@@ -56,6 +64,21 @@ def read_source(spark: SparkSession, path: str, name: str) -> Source:
                 "cast it to another type first."
             )
     return Source(name, path, snapshot, StructType.fromJson({"type": "struct", "fields": fields}), rows)
+
+
+def _without_defaults(schema: StructType) -> StructType:
+    """The columns of rows that have their values: what a catalog has them get by default is no part of a new table."""
+    return StructType(
+        [
+            StructField(
+                field.name,
+                field.dataType,
+                field.nullable,
+                {name: value for name, value in field.metadata.items() if name not in _DEFAULTS},
+            )
+            for field in schema.fields
+        ]
+    )
 
 
 def check_names(root: Location, names: Sequence[str]) -> None:

@@ -166,14 +166,14 @@ def denormalize(
             "A table in column groups has its index with it, and queries that look for indexes in index_dir would not "
             "find it: use layout='sop', or leave index_dir out."
         )
-    paths = _paths(spark, tables, fact)
-    if isinstance(keys, Mapping) and (unknown := sorted(keys.keys() - paths.keys())):
+    places = _places(tables, fact)
+    if isinstance(keys, Mapping) and (unknown := sorted(keys.keys() - places.keys())):
         raise SidestepError(f"keys names {', '.join(unknown)}, which is not among the tables.")
     place = locate(resolve(spark, target))
     if not dry_run:
         check_free(place)
     watch, quiet = Watch(spark.sparkContext, progress), quiet_session(spark)
-    sources = {name: read_source(quiet, path, name) for name, path in paths.items()}
+    sources = {name: read_source(quiet, table, name) for name, table in places.items()}
     schemas = {
         name: {field.name: field.dataType.simpleString() for field in source.schema.fields}
         for name, source in sources.items()
@@ -232,15 +232,16 @@ def denormalize(
     return replace(report, rows=loaded.rows, bytes=snapshot.bytes, load=loaded, stages=stages)
 
 
-def _paths(spark: SparkSession, tables: Mapping[str, Table], fact: str) -> dict[str, str]:
+def _places(tables: Mapping[str, Table], fact: str) -> dict[str, str | os.PathLike[str]]:
+    """The path of each table, or its name in the catalog."""
     if fact not in tables:
         raise SidestepError(f"The fact table {fact} is not among the tables: {', '.join(tables) or 'there are none'}.")
-    paths = {}
+    places = {}
     for name, table in tables.items():
         if not isinstance(table, str | os.PathLike):
             raise SidestepError(f"Table {name} is given by its schema: its rows are needed, so give its path.")
-        paths[name] = resolve(spark, table)
-    return paths
+        places[name] = table
+    return places
 
 
 def _interpreter(tree: JoinTree) -> Callable[[Query, Callable[[Scan], str]], Meaning]:

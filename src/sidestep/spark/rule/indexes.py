@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from typing import Any
 
 from sidestep.errors import SidestepWarning
 from sidestep.spark.jvm.wire import pack_files, pack_footers
+from sidestep.spark.relation import has_path, path_of
 from sidestep.spark.rule.refresh import Refresher
 from sidestep.store import Location, TableIndex, index_folder, locate
 from sidestep.store.index.index_file import index_names
@@ -33,7 +33,6 @@ PATIENCE = 5.0
 """Seconds that a query waits for another one to look at a folder."""
 MOST_FOLDERS = 1_000
 """Folders that are remembered, with their indexes if they have one."""
-_PATH = re.compile(r"(?:[A-Za-z][\w.+-]*:)?(?://[^/]*)?(/.*)")
 _numbers = itertools.count(1)
 
 
@@ -195,12 +194,6 @@ def _upwards(root: str) -> Iterator[str]:
     current = root.rstrip("/")
     for _ in range(LEVELS_UP):
         current, slash, _ = current.rpartition("/")
-        if not slash or not _PATH.fullmatch(current + "/") or path_of(current + "/") == "/":
+        if not slash or not has_path(current + "/") or path_of(current + "/") == "/":
             return
         yield current
-
-
-def path_of(root: str) -> str:
-    """The path of a Hadoop path string, without scheme and authority."""
-    match = _PATH.fullmatch(root)
-    return match[1] if match else root

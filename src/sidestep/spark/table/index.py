@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -70,10 +71,12 @@ def index(
 ) -> IndexStatus:
     """Index the table at a path (or of a name in the catalog): what each row group of its files holds.
 
-    All columns of an ordered type get zone maps, or those named. Files whose entries are up to date are left alone, so
-    after new files have come this is quick. ``footers=False`` reads all data instead of trusting the statistics that
-    known writers leave in Parquet footers. The index goes to ``_sidestep`` in the table's folder, or to ``index_dir``.
-    An Iceberg table is given by its name: its files are those of the snapshot that queries of this session read.
+    All columns of an ordered type get zone maps, or those named. Of a folder of Parquet files they are the columns that
+    Spark finds there; one that only some files have is to be named once, and is known from then on. Files whose entries
+    are up to date are left alone, so after new files have come this is quick. ``footers=False`` reads all data instead
+    of trusting the statistics that known writers leave in Parquet footers. The index goes to ``_sidestep`` in the
+    table's folder, or to ``index_dir``. An Iceberg table is given by its name: its files are those of the snapshot that
+    queries of this session read.
 
     Some columns get more, where a sample of blocks shows that it is of use; with a ``log``, of use to its queries. All
     of that takes at most ``limit``: a share of the table's bytes, 1% if nothing is said, or bytes; 0 is for zone maps
@@ -91,7 +94,11 @@ def index(
     path = resolve(spark, table) if lake is None else os.fspath(table)
     snapshot = read_snapshot(path, to_index=True) if lake is None else lake
     stored = dict(snapshot.stored_names)
+    opened = open_index(snapshot.root, index_dir)
     types = column_types(spark, snapshot, path, columns)
+    if columns is None and snapshot.format == "parquet":
+        # Of a folder, Spark looks at one file; columns that others have were named before.
+        types = {**opened.columns, **types}
     usable = {of: type for of, type in types.items() if of not in snapshot.partition_columns}
     watch = Watch(spark.sparkContext, progress)
     workload, usage = None, None
@@ -100,7 +107,6 @@ def index(
         with watch.stage("analyze"):
             called, workload = read_log_of(spark, log, names, _schema(spark, snapshot, path), tables, dialect)
             usage = column_usage(workload, called, stored)
-    opened = open_index(snapshot.root, index_dir)
     keys = _ColumnKeys.of(snapshot, opened)
     with watch.stage("synopses"):
         recipes = None if synopses is None else rename_recipes(synopses, stored)
@@ -274,9 +280,9 @@ def status(
     found = table_status(path, index_dir)
     quiet = quiet_session(spark)
     if found.groups and found.files:
-        drift, _, _ = group_drift(quiet, locate(path), name, log, tables, dialect, Watch(spark.sparkContext))
+        drift, *_ = group_drift(quiet, locate(path), name, log, tables, dialect, Watch(spark.sparkContext))
         return replace(found, drift=drift)
-    source, index = read_source(quiet, path, ""), open_index(path, index_dir)
+    source, index = read_source(quiet, table, ""), open_index(path, index_dir)
     spec = load_layout(index.folder) or LayoutSpec()
     names = names_in_logs(name, table, locate(path), spec)
     called, workload = read_log_of(quiet, log, names, source.schema, tables, dialect)
@@ -290,6 +296,8 @@ def column_types(
     """The columns to index, as the files call them, with their types as Spark sees the table."""
     stored = dict(snapshot.stored_names)
     schema = _schema(spark, snapshot, path)
+    if snapshot.format == "parquet" and columns is not None and not set(columns) <= set(schema.names):
+        schema = _merged_schema(spark, path) or schema
     types = {field.name: parse_type(field.dataType.simpleString()) for field in schema.fields}
     # What a file says of an identity partition is not what Iceberg reads there, and Iceberg prunes by it in any case.
     apart = {field.name for field in snapshot.fields if not field.in_files}
@@ -313,6 +321,14 @@ def _schema(spark: SparkSession, snapshot: Snapshot, path: str) -> StructType:
     names = {stored: name for name, stored in snapshot.stored_names}
     fields = StructType.fromJson(json.loads(without_block_column(snapshot.schema))).fields
     return StructType([StructField(names.get(each.name, each.name), each.dataType, each.nullable) for each in fields])
+
+
+def _merged_schema(spark: SparkSession, path: str) -> StructType | None:
+    """The columns of all files of a folder; None if they do not go together."""
+    try:
+        return spark.read.option("mergeSchema", "true").parquet(path).schema
+    except PySparkException:
+        return None
 
 
 def summarize_on_spark(

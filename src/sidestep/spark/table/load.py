@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from sidestep.advisor.layouts.choose import ChosenLayout, Trial
 from sidestep.advisor.layouts.column_groups import clearly_cheaper, given_groups
 from sidestep.advisor.layouts.hold_out import hold_out
+from sidestep.advisor.layouts.replicas import noted_budget
 from sidestep.advisor.synopses.choose import RecipeChoice, choose_recipes
 from sidestep.advisor.synopses.queries import popular_sets
 from sidestep.errors import SidestepError, SidestepWarning, UnsupportedTable
@@ -180,7 +181,7 @@ def load(
     def work() -> LoadReport:
         nonlocal failures
         names = names_in_logs(name, source, root, load_layout(index_folder(root, index_dir)))
-        origin = read_source(quiet, path, names[0])
+        origin = read_source(quiet, source, names[0])
         if in_groups:
             check_group_names(origin)
         if groups is not None and len(given_groups(groups, origin.schema.names)) == 1:
@@ -289,7 +290,7 @@ def _load_anew(
     chosen, widths = choose_anew(
         quiet, root, options["name"], options["log"], options["tables"], options["dialect"], watch, storage
     )
-    done = regroup(quiet, root, chosen, widths, watch)
+    done = regroup(quiet, root, chosen, widths, noted_budget(storage), watch)
     return LoadReport.of_groups(
         root, done.version, before.snapshot, done.made, done.target.making, watch.stages, [chosen.summary]
     )
@@ -394,7 +395,7 @@ def _load_groups(
     with watch.stage("choose"):
         chosen, widths = choose_column_groups(workload, columns, asked.groups, watch.tell, asked.storage)
         if len(chosen.groups) == 1:
-            return chosen.summary
+            return f"{chosen.summary} The table is laid out as an ordinary one."
         plans = plan_groups(spark, source.schema, chosen, replace(spec, unit_rows=unit_rows))
     before = open_index(source.snapshot.root)
     with watch.stage("synopses"):
@@ -403,7 +404,9 @@ def _load_groups(
         few_valued = chosen.groups[0].layout.few_valued
         recipes = with_value_sets(choice.recipes, few_valued, named)
     making = rebuilt_synopses(source.snapshot, before, types, spec.min_size, recipes, popular_sets(usage, source.types))
-    target = new_groups(spark, source, files, request.target, plans, chosen.filtered, making, unit_rows)
+    target = new_groups(
+        spark, source, files, request.target, plans, chosen.filtered, making, unit_rows, noted_budget(asked.storage)
+    )
     made, version = create_groups(
         spark,
         files,
