@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 import sidestep
 from sidestep.errors import SidestepError, UnsupportedTable
@@ -132,6 +133,67 @@ def test_a_value_that_does_not_fit_is_an_error_in_every_session(spark, tmp_path)
             update(spark, str(tmp_path), {"x": "CAST(NULL AS int)"}, "y > 1")
         update(spark, str(tmp_path), {"x": "y + 6"}, "y = 1")
     assert sorted(DeltaTable(str(tmp_path)).to_pyarrow_table()["x"].to_pylist()) == [2, 7]
+
+
+def test_char_and_varchar_have_their_length(spark, tmp_path):
+    """Strings to Delta: what they are to be is in their metadata, and each writer's own affair."""
+    types = {"id": ("long", {}), "c": ("string", _noted("char(3)")), "v": ("string", _noted("varchar(3)"))}
+    fields = [{"name": name, "type": of, "nullable": True, "metadata": more} for name, (of, more) in types.items()]
+    DeltaTable.create(str(tmp_path), Schema.from_json(json.dumps({"type": "struct", "fields": fields})))
+
+    def rows(*given):
+        return spark.createDataFrame(given, "id bigint, c string, v string")
+
+    sidestep.append(spark, str(tmp_path), rows((1, "a", "b"), (2, None, None)))
+    update(spark, str(tmp_path), {"c": "'xy'", "v": "'xyz '"}, "id = 1")
+    matching = sidestep.merge(spark, str(tmp_path), rows((3, "q", "rst")), "target.id = source.id")
+    matching.when_not_matched_insert().run()
+    stored = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("id").to_pylist()
+    assert [(row["c"], row["v"]) for row in stored] == [("xy ", "xyz"), (None, None), ("q  ", "rst")]
+    with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
+        sidestep.append(spark, str(tmp_path), rows((4, "a", "long")))
+    with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
+        update(spark, str(tmp_path), {"c": "'long'"}, "id = 1")
+    with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
+        sidestep.merge(
+            spark, str(tmp_path), rows((1, "a", "long")), "target.id = source.id"
+        ).when_matched_update().run()
+
+
+def test_fields_of_structs_are_never_taken_for_each_other(spark, tmp_path):
+    kind = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+    rows = pa.table(
+        {"id": [1, 2], "s": pa.array([{"a": 1, "b": 2}] * 2, kind), "l": pa.array([[]] * 2, pa.list_(kind))}
+    )
+    write_deltalake(str(tmp_path), rows)
+    spark.sql("SELECT 1L AS id, named_struct('b', 20, 'a', 10) AS s, array(s) AS l").createOrReplaceTempView("swapped")
+    matching = sidestep.merge(spark, str(tmp_path), "swapped", "target.id = source.id")
+    for clauses in (matching.when_matched_update, matching.when_not_matched_insert):
+        with pytest.raises(SidestepError, match="by named_struct"):
+            clauses().run()
+    for other in ("named_struct('b', 1, 'a', 2)", "struct(1, 2)", "named_struct('b', 1L, 'a', 2L)"):
+        with pytest.raises(SidestepError, match="by named_struct"):
+            update(spark, str(tmp_path), {"s": other}, "id = 1")
+        with pytest.raises(SidestepError, match="by named_struct"):
+            update(spark, str(tmp_path), {"l": f"array({other})"}, "id = 1")
+    update(spark, str(tmp_path), {"s": "named_struct('A', 7L, 'b', s.a)"}, "id = 1")
+    assert sidestep.read(spark, str(tmp_path)).where("id = 1").select("s.*").collect() == [(7, 1)]
+    update(spark, str(tmp_path), {"s": "NULL", "l": "array(named_struct('a', NULL, 'b', 3L))"}, "id = 1")
+    assert sidestep.read(spark, str(tmp_path)).where("id = 1").select("s", "l.b").collect() == [(None, [3])]
+
+
+def _noted(kind):
+    return {"__CHAR_VARCHAR_TYPE_STRING": kind}
+
+
+def test_columns_are_set_in_any_case_unless_the_session_minds(spark, root):
+    assert update(spark, str(root), {"COLOR": "'teal'"}, "ID = 5").rows == 1
+    assert update(spark, str(root), {"Color": "(SELECT 'teal')"}, "Id = 6").rows == 1
+    assert sidestep.read(spark, str(root)).where("color = 'teal'").count() == 2
+    with pytest.raises(SidestepError, match=r"color of .* is set twice"):
+        update(spark, str(root), {"COLOR": "'a'", "color": "'b'"}, "id = 5")
+    with settings(spark, spark__sql__caseSensitive="true"), pytest.raises(SidestepError, match="no column COLOR"):
+        update(spark, str(root), {"COLOR": "'a'"}, "id = 5")
 
 
 def test_append_only_tables_are_refused_before_any_work(spark, root):

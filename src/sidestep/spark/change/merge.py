@@ -31,7 +31,7 @@ from sidestep.errors import SidestepError
 from sidestep.predicate.text import name_text
 from sidestep.render import counted
 from sidestep.spark.change.changes import MOST_BROADCAST, apply_changes, changes_of, keep
-from sidestep.spark.change.replace import ACTION, POSITION, assigned_values, new_name
+from sidestep.spark.change.replace import ACTION, POSITION, assigned_values, new_name, own_name
 from sidestep.spark.change.target import Narrowed, change_session, narrow, row_at, target_rows
 from sidestep.spark.expressions import settle
 from sidestep.spark.jvm.bridge import check_session
@@ -262,19 +262,11 @@ class _Run:
             return self._by_name(clause)
         values: dict[str, str] = {}
         for name, text in clause.values.items():
-            own = self._own_name(name)
+            own = own_name(self.session, name, self.state.schema)
             if own in values:
                 raise SidestepError(f"'{clause}' sets {own} twice.")
             values[own] = text
         return values
-
-    def _own_name(self, name: str) -> str:
-        """A column as the table spells it: as in Spark, case counts only if the session says so."""
-        names = self.state.schema.names
-        alike = [own for own in names if own.lower() == name.lower()]
-        if name in names or len(alike) != 1 or self.session.conf.get("spark.sql.caseSensitive") == "true":
-            return name
-        return alike[0]
 
     def _by_name(self, clause: Clause) -> Mapping[str, str]:
         sensitive = self.session.conf.get("spark.sql.caseSensitive") == "true"

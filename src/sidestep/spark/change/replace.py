@@ -13,7 +13,7 @@ import numpy as np
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from sidestep.errors import SidestepError
 from sidestep.layout.placement import FilePlan
@@ -23,7 +23,7 @@ from sidestep.spark.jvm.versions import repartition_by_id
 from sidestep.spark.organize.featurize import with_words
 from sidestep.spark.organize.write import write_on_spark
 from sidestep.spark.relation import every_row, without_block_ids
-from sidestep.spark.table.append import not_null, plain
+from sidestep.spark.table.append import not_null, plain, within_length
 from sidestep.spark.table.matching import PATH, with_path
 from sidestep.spark.table.state import TableState
 from sidestep.store import DataFile
@@ -130,6 +130,25 @@ def rows_of(state: TableState, files: Collection[DataFile]) -> int:
     return int(sum(counts[at] for at in positions if at >= 0))
 
 
+def own_name(spark: SparkSession, name: str, schema: StructType) -> str:
+    """A column as the table spells it: as in Spark, case counts only if the session says so."""
+    alike = [own for own in schema.names if own.lower() == name.lower()]
+    if name in schema.names or len(alike) != 1 or spark.conf.get("spark.sql.caseSensitive") == "true":
+        return name
+    return alike[0]
+
+
+def in_own_names(spark: SparkSession, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, str]:
+    """What columns are set to, by the names that the table has for them."""
+    values: dict[str, str] = {}
+    for name, text in set.items():
+        own = own_name(spark, name, schema)
+        if own in values:
+            raise SidestepError(f"{own} of {what} is set twice.")
+        values[own] = text
+    return values
+
+
 def assigned_values(rows: DataFrame, set: Mapping[str, str], schema: StructType, what: str) -> dict[str, Column]:
     """The new value of each column that is set, from an expression over the row; refused if one does not fit."""
     unknown = [name for name in set if name not in schema.names]
@@ -139,6 +158,19 @@ def assigned_values(rows: DataFrame, set: Mapping[str, str], schema: StructType,
         )
     fields = {name: schema[name] for name in set}
     return {name: not_null(_as_stored(rows, set[name], field, what), field, what) for name, field in fields.items()}
+
+
+def _same_fields(given: DataType, wanted: DataType) -> bool:
+    """Whether structs in two types that go together have the same fields in the same order."""
+    match given, wanted:
+        case StructType(), StructType():
+            pairs = zip(given.fields, wanted.fields, strict=True)
+            return all(a.name.lower() == b.name.lower() and _same_fields(a.dataType, b.dataType) for a, b in pairs)
+        case ArrayType(), ArrayType():
+            return _same_fields(given.elementType, wanted.elementType)
+        case MapType(), MapType():
+            return _same_fields(given.keyType, wanted.keyType) and _same_fields(given.valueType, wanted.valueType)
+    return True
 
 
 def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Column:
@@ -153,19 +185,20 @@ def _as_stored(rows: DataFrame, text: str, field: StructField, what: str) -> Col
         raise SidestepError(f"{text!r} may differ each time it is evaluated: a task that is run again would disagree.")
     refuse_clock_words(analyzed, text)
     if plain(given) == plain(field.dataType):
-        return f.expr(text)
+        return within_length(f.expr(text), field, rows.sparkSession)
     jvm, session = rows.sparkSession.sparkContext._jvm, rows.sparkSession._jsparkSession
     assert jvm is not None
     catalyst = jvm.org.apache.spark.sql.catalyst.expressions
     source, target = session.parseDataType(given.json()), session.parseDataType(field.dataType.json())
+    said = f"{text!r} is {given.simpleString()}, and column {field.name} of {what} is {field.dataType.simpleString()}"
     if not catalyst.Cast.canANSIStoreAssign(source, target):
-        raise SidestepError(
-            f"{text!r} is {given.simpleString()}, and column {field.name} of {what} is "
-            f"{field.dataType.simpleString()}: cast it."
-        )
+        raise SidestepError(f"{said}: cast it.")
+    if not _same_fields(given, field.dataType):
+        # A cast goes by the place of fields: those of other names would end up in each other's.
+        raise SidestepError(f"{said}, with other fields or in another order: put it together by named_struct.")
     bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
     # By ANSI's rules, whatever the session's: a value that does not fit is an error, not another value.
     cast = catalyst.Cast(
         bridge.expression(f.expr(text)._jc), target, jvm.scala.Option.empty(), catalyst.EvalMode.ANSI()
     )
-    return Column(bridge.column(cast))
+    return within_length(Column(bridge.column(cast)), field, rows.sparkSession)

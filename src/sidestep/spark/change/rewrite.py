@@ -31,6 +31,7 @@ from sidestep.spark.change.replace import (
     POSITION,
     assigned_values,
     file_rows,
+    in_own_names,
     new_name,
     rows_of,
     write_files,
@@ -181,6 +182,7 @@ def _rewrite(
     operation = "update" if values else "delete"
     quiet = quiet_session(spark)
     state = open_table(quiet, root, index_dir)
+    values = in_own_names(quiet, values, state.schema, root.uri)
     check_condition(quiet, state, where)
 
     def mark(rows: DataFrame) -> DataFrame:
@@ -234,6 +236,7 @@ def _change_once(
     """Delete, or with values update, by a condition that is evaluated once."""
     session = change_session(spark)
     state = open_any(session, root, index_dir)
+    values = in_own_names(session, values, state.schema, root.uri)
     target = target_rows(session, state, alias)
     check_condition(session, state, where, target)
     rows = target.where(where)

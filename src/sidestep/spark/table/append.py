@@ -36,6 +36,8 @@ from sidestep.synopsis.recipe import RecipeText
 SPAN = 64
 """Block ids reserved for each task. A task that writes more uses its neighbour's as well: ids then repeat, which costs
 some skipping inside those files and nothing else."""
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark notes that a string is CHAR or VARCHAR, and of which length."""
 PLANS = 1_024
 """Tasks beyond this use the same ids again."""
 
@@ -99,8 +101,7 @@ def _append_to_groups(
     def work() -> WriteReport:
         given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
         matched = match_columns(given, schema, root.uri)
-        state, version, written = append_to_groups(given.sparkSession, root, matched, source, watch)
-        added = sum(file.rows for file in written) // len(state.groups.plans)
+        state, version, written, added = append_to_groups(given.sparkSession, root, matched, source, watch)
         return WriteReport.of("append", state, version, written, watch.stages, rows=added)
 
     return with_retries(work)
@@ -132,10 +133,12 @@ def match_columns(rows: DataFrame, schema: StructType, what: str) -> DataFrame:
         alike = [name for name in schema.names if name.lower() == extra[0].lower()]
         hint = f" It has {alike[0]}: names are case-sensitive." if alike else " Drop it, or add it to the table first."
         raise SidestepError(f"{what} has no column {', '.join(extra)}.{hint}")
-    return rows.select([_match_column(field, given.get(field.name), what).alias(field.name) for field in schema.fields])
+    spark = rows.sparkSession
+    matched = (_match_column(field, given.get(field.name), what, spark).alias(field.name) for field in schema.fields)
+    return rows.select(*matched)
 
 
-def _match_column(wanted: StructField, given: StructField | None, what: str) -> Column:
+def _match_column(wanted: StructField, given: StructField | None, what: str, spark: SparkSession) -> Column:
     if given is None:
         if not wanted.nullable:
             raise SidestepError(f"Column {wanted.name} of {what} must not be NULL, and the rows do not have it.")
@@ -145,7 +148,22 @@ def _match_column(wanted: StructField, given: StructField | None, what: str) -> 
             f"Column {wanted.name} of {what} is {wanted.dataType.simpleString()}, and the rows have "
             f"{given.dataType.simpleString()}: cast it."
         )
-    return not_null(f.col(name_text(wanted.name)), wanted, what)
+    return not_null(within_length(f.col(name_text(wanted.name)), wanted, spark), wanted, what)
+
+
+def within_length(value: Column, field: StructField, spark: SparkSession) -> Column:
+    """The value as a column of type CHAR or VARCHAR has it: padded, and an error where it is too long.
+
+    To Spark and Delta these are strings; what they are to hold is in the metadata of the column.
+    """
+    if _LENGTH not in field.metadata or field.dataType.typeName() != "string":
+        return value
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    utils = jvm.org.apache.spark.sql.catalyst.util.CharVarcharUtils
+    stated = utils.getRawType(jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps(field.metadata)))
+    columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    return Column(columns.column(utils.stringLengthCheck(columns.expression(value._jc), stated.get())))
 
 
 def not_null(value: Column, field: StructField, what: str) -> Column:

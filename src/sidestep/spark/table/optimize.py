@@ -256,9 +256,9 @@ def _optimize_groups(
     before = open_groups(spark, root)
     drift, regrouped = None, None
     if log is not None and before.snapshot.files:
-        drift, chosen, widths = group_drift(spark, root, name, log, tables, dialect, watch)
+        drift, chosen, widths, storage = group_drift(spark, root, name, log, tables, dialect, watch)
         if drift.worthwhile:
-            regrouped = regroup(spark, root, chosen, widths, watch)
+            regrouped = regroup(spark, root, chosen, widths, storage, watch)
     found = list(merge_units(spark, root, watch, enough=enough, every=every, batch_bytes=BATCH_BYTES))
     merged = [each for each in found if isinstance(each, Merged)]
     waiting = next((each for each in found if isinstance(each, Waiting)), Waiting(0, 0))
@@ -269,8 +269,8 @@ def _optimize_groups(
         root=root.uri,
         version=versions[-1] if versions else before.snapshot.version,
         batches=len(versions),
-        rows=sum(each.rows for each in merged) + (anew[0].rows if anew else 0),
-        units=sum(each.units for each in merged) + (anew[0].units if anew else 0),
+        rows=sum(each.rows for each in merged) + (0 if regrouped is None else regrouped.rows),
+        units=sum(each.units for each in merged) + (0 if regrouped is None else regrouped.units),
         blocks=sum(each.blocks for each in merged) + sum(one.blocks for one in anew),
         files_removed=removed,
         files_written=sum(each.written for each in merged) + sum(len(one.files) for one in anew),
