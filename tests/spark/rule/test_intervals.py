@@ -47,6 +47,10 @@ def test_a_constant_s_text_is_the_constant(spark):
 @pytest.mark.parametrize("precision", [0, 3, 6])
 def test_times_are_skipped_by_the_value_that_spark_reads(spark, enabled, tmp_path, precision):
     """Spark cuts a time to the precision it is read with, so that a file's own statistics are not what is compared."""
+    if spark.version < "4.1":
+        pytest.skip("Spark 4.0 has no times")
+    if spark.version < "4.3" and precision != 6:
+        pytest.skip("before Spark 4.3, times of two precisions cannot be compared")
     for number in range(3):
         half = datetime.time(10 + number, 0, 0, 500_000)
         write_file(tmp_path / "t" / f"f{number}.parquet", pa.table({"at": pa.array([half], pa.time64("us"))}))

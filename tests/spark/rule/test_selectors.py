@@ -338,6 +338,33 @@ def test_no_key_is_lost_if_the_subquery_gives_others_each_time(spark, planning):
         assert spark.sql(query).collect()[0][0] >= 20 - least
 
 
+@pytest.mark.parametrize(
+    ("key", "again"),
+    [
+        ("max(k)", True),
+        ("sum(k) DIV 20", True),
+        ("max_by(k, g)", False),
+        ("CAST(sum(CAST(k AS double)) AS bigint)", False),
+        ("count(*) + max_by(k, g)", False),
+    ],
+)
+def test_an_input_that_goes_by_the_order_of_its_rows_is_not_run_again(spark, key, again):
+    """Rows that are alike to max_by come in another order the second time, and the digits of a sum of floats differ."""
+    inner = f"SELECT y, {key} AS k FROM dim WHERE g = 2 GROUP BY y"
+    for having in ("", " HAVING k > 0"):
+        with settings(spark, spark__sql__autoBroadcastJoinThreshold="-1"):
+            scan = checked(spark, f"SELECT v FROM fact JOIN ({inner}{having}) d USING (k)")
+        assert [each.values is not None for each in scan.selectors] == [True] * again
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_subquery_that_would_run_twice_chooses_nothing(spark, adaptive):
+    settled = {"spark__sql__adaptive__enabled": adaptive, "spark__sql__execution__reuseSubquery": "false"}
+    with settings(spark, **settled):
+        scan = checked(spark, "SELECT v FROM fact WHERE k = (SELECT max(k) FROM dim WHERE y = 3)")
+    assert (scan.files, scan.selectors) == (FILES, ())
+
+
 def test_the_error_of_a_subquery_is_the_query_s_own(spark, planning):
     with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
         spark.sql("SELECT v FROM fact WHERE k = (SELECT k FROM dim WHERE y = 3)").collect()

@@ -170,7 +170,8 @@ def test_collations_and_padding_are_not_the_order_of_bytes(spark, enabled, tmp_p
             "startswith(c, 'Z')",
             "s IN ('A', 'D')",
         ]
-        conditions += ["s COLLATE UTF8_LCASE = 'A'", "lower(s) = 'a'", "s COLLATE UTF8_BINARY_RTRIM = 'zz'", "c = s"]
+        conditions += ["s COLLATE UTF8_LCASE = 'A'", "lower(s) = 'a'", "c = s"]
+        conditions += ["s COLLATE UTF8_BINARY_RTRIM = 'zz'"] if spark.version >= "4.1" else []
         conditions += ["s COLLATE UNICODE_CI_AI = 'e'", "s COLLATE UNICODE < 'b'"]
         check(spark, frame, [c for c in conditions if schema == plain or c != "c = s"])
 

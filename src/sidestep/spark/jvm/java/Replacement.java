@@ -188,7 +188,9 @@ final class Replacement extends PlanRewriter {
       if (known == null || skips.size() == 1 && ((PrunedFiles.Skip) skips.get(0)).keys != known) continue;
       if (known.match(relation.location()) == null) continue;
       if (relation.partitionSchema().length() != relation.location().partitionSchema().length()) continue;
-      if (selector.join < 0 || keys.usable((Join) writer.joins.get(selector.join), selector)) usable.add(selector);
+      boolean can = selector.join < 0 ? keys.subqueriesRunOnce()
+          : keys.usable((Join) writer.joins.get(selector.join), selector);
+      if (can) usable.add(selector);
     }
     return usable;
   }

@@ -1,11 +1,16 @@
 package sidestep;
 
 import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.CollectSet;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.internal.SQLConf;
@@ -24,21 +29,32 @@ final class RuntimeKeys {
     this.conf = conf;
   }
 
+  /** Whether a query's own subquery has one result for whoever asks: run for each, it may come out otherwise. */
+  boolean subqueriesRunOnce() {
+    return conf.subqueryReuseEnabled();
+  }
+
   /** Whether keys can be had as the selector wants them. */
   boolean usable(Join join, Wire.Selector selector) {
-    return position(join, selector) >= 0 && broadcasts(join, selector.side) || selector.pays;
+    return position(join, selector) >= 0 && broadcasts(join, selector.side) || selector.pays && isSteady(join, selector);
   }
 
   /** before: the join as it was when the selector was made for it; join: the same with its inputs replaced. */
   Expression of(Join before, Join join, Wire.Selector selector) {
     LogicalPlan input = selector.side == 0 ? join.left() : join.right();
     int position = position(before, selector);
-    if (position >= 0 && broadcasts(before, selector.side) && !(selector.pays && isCached(input))) {
+    boolean runs = selector.pays && isCached(input) && isSteady(before, selector);
+    if (position >= 0 && broadcasts(before, selector.side) && !runs) {
       scala.Tuple8 found = (scala.Tuple8) ExtractEquiJoinKeys$.MODULE$.unapply(join).get();
       scala.collection.immutable.Seq keys = (scala.collection.immutable.Seq) (selector.side == 0 ? found._2() : found._3());
       DataType type = ((Expression) keys.apply(position)).dataType();
       return Versions.keysOfBroadcast(type, input, keys, position);
     }
+    return summary(input, keys(join, selector), selector.grid);
+  }
+
+  /** What the input has on its side of the comparisons. */
+  private static List keys(Join join, Wire.Selector selector) {
     ArrayList keys = new ArrayList();
     List parts = PlanWriter.conjuncts((Expression) join.condition().get());
     for (int i = 0; i < selector.conjuncts.length; i++) {
@@ -46,7 +62,73 @@ final class RuntimeKeys {
       boolean left = PlanWriter.inputOf((Expression) part.left(), join) == selector.side;
       keys.add(left ? part.left() : part.right());
     }
-    return summary(input, keys, selector.grid);
+    return keys;
+  }
+
+  /**
+   * Whether an input has the same keys when it is run once more, in whichever order rows come to its groups: max_by may
+   * take another of two rows that are alike to it, and a sum of floats end in other digits.
+   */
+  private static boolean isSteady(Join join, Wire.Selector selector) {
+    HashSet unsteady = new HashSet();
+    if (!sameRows(selector.side == 0 ? join.left() : join.right(), unsteady)) return false;
+    List keys = keys(join, selector);
+    for (int i = 0; i < keys.size(); i++) if (refersTo((Expression) keys.get(i), unsteady)) return false;
+    return true;
+  }
+
+  /** Whether it gives the same rows each time, but for the columns whose ids are added to unsteady. */
+  private static boolean sameRows(LogicalPlan plan, HashSet unsteady) {
+    List children = Scala.list(plan.children());
+    for (int i = 0; i < children.size(); i++) if (!sameRows((LogicalPlan) children.get(i), unsteady)) return false;
+    if (plan instanceof Union) {
+      List output = Scala.list(plan.output());
+      for (int i = 0; i < children.size(); i++) {
+        List put = Scala.list(((LogicalPlan) children.get(i)).output());
+        for (int c = 0; c < output.size(); c++) if (refersTo((Expression) put.get(c), unsteady)) add(output.get(c), unsteady);
+      }
+      return true;
+    }
+    if (!(plan instanceof Aggregate || plan instanceof Project)) {
+      List expressions = Scala.list(plan.expressions());
+      for (int i = 0; i < expressions.size(); i++) if (refersTo((Expression) expressions.get(i), unsteady)) return false;
+      return true;
+    }
+    if (plan instanceof Aggregate) {
+      List groups = Scala.list(((Aggregate) plan).groupingExpressions());
+      for (int i = 0; i < groups.size(); i++) if (refersTo((Expression) groups.get(i), unsteady)) return false;
+    }
+    List given = Scala.list(
+        plan instanceof Project ? ((Project) plan).projectList() : ((Aggregate) plan).aggregateExpressions());
+    for (int i = 0; i < given.size(); i++) {
+      Expression column = (Expression) given.get(i);
+      if (refersTo(column, unsteady) || goesByOrder(column)) add(column, unsteady);
+    }
+    return true;
+  }
+
+  private static void add(Object column, HashSet to) {
+    to.add(Long.valueOf(((NamedExpression) column).exprId().id()));
+  }
+
+  private static boolean refersTo(Expression e, HashSet ids) {
+    for (Iterator it = Scala.list(e.references().toSeq()).iterator(); it.hasNext();) {
+      if (ids.contains(Long.valueOf(((Attribute) it.next()).exprId().id()))) return true;
+    }
+    return false;
+  }
+
+  /** Whether an aggregate may come out otherwise if rows come in another order; of any but the plainest, it may. */
+  private static boolean goesByOrder(Expression e) {
+    if (e instanceof AggregateFunction) {
+      DataType type = e.dataType();
+      boolean exact = type instanceof IntegralType || type instanceof DecimalType;
+      return !(e instanceof Count || e instanceof Min || e instanceof Max || e instanceof Sum && exact);
+    }
+    for (Iterator it = Scala.list(e.children()).iterator(); it.hasNext();) {
+      if (goesByOrder((Expression) it.next())) return true;
+    }
+    return false;
   }
 
   /** Whether an input is in memory: Spark then does not find its broadcast again, but running it once more is cheap. */
