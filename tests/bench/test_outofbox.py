@@ -301,3 +301,12 @@ def test_a_small_run_ends_with_its_figures_and_the_same_again_runs_nothing(spark
         for key in ("arguments", "machine"):
             del record[key]
     assert second == first
+
+
+def test_a_load_alone_tells_what_its_stages_take(spark, tmp_path, capsys):
+    tiny = ["--rows", "2000", "--min-size", "300", "--queries", "12", "--later", "6", "--kinds", "sky", "--load-only"]
+    assert main(["outofbox", *tiny, "--data", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["cpu"]["sky"]
+    assert {"analyze", "choose", "commit"} <= told["seconds"].keys()
+    assert told["choose_share"] is None or 0 < told["choose_share"] < 1
+    assert not list(tmp_path.glob("outofbox-*")), "what was written for it is gone"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 
 from bench.__main__ import main
 from bench.comparison import chosen_queries, workload
@@ -19,6 +21,7 @@ from bench.reads import condition_of
 from bench.zorder import ZOrder, choose_columns, most_filtered, z_order
 from sidestep.predicate import Column, Comparison, Literal, Op
 from sidestep.predicate.types import INTEGER
+from sidestep.spark.jvm.sessions import same_interpreter
 
 TINY = ["--sf", "0.001", "--train", "80", "--test", "8", "--seeds", "1", "--min-size", "50", "--parameters", "uniform"]
 TINY += ["--sizes", "25", "--timed", "1", "--runs", "1"]
@@ -61,6 +64,24 @@ def test_a_z_curve_takes_bits_in_turns():
 def test_nulls_come_first_on_the_curve():
     order = ZOrder(("a",), ((2, 3, 4),))
     assert order.values(pa.array([None, 3, 2], pa.int64())).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("by_series", [False, True])
+def test_spark_places_rows_as_the_curve_does(spark, monkeypatch, by_series):
+    """With NULLs, numbers, texts and dates; Spark 4.0 hands a function series alone."""
+    if by_series:
+        monkeypatch.delattr(functions, "arrow_udf", raising=False)
+    order = ZOrder(("a", "b", "c"), ((2, 7), ("x1", "x3"), (date(2024, 1, 3), date(2024, 1, 7))))
+    rows = spark.range(12).selectExpr(
+        "nullif(id, 5) AS a",
+        "nullif(concat('x', id % 5), 'x2') AS b",
+        "date_add(DATE'2024-01-01', CAST(id AS INT)) AS c",
+    )
+    held = pa.Table.from_pylist([row.asDict() for row in rows.collect()])
+    expected = order.values(*(held[name].combine_chunks() for name in order.columns)).tolist()
+    assert len(set(expected)) > 5
+    with same_interpreter(spark.sparkContext):
+        assert [row.place for row in rows.withColumn("place", order.expression()).collect()] == expected
 
 
 def test_files_follow_the_curve():

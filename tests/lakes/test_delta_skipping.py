@@ -35,6 +35,17 @@ def test_by_path_by_name_in_sql_and_at_an_older_version(spark, enabled, tmp_path
         spark.sql("DROP TABLE delta_by_name")
 
 
+def test_parquet_is_skipped_after_delta_has_written(spark, enabled, tmp_path):
+    """Delta's first write lets its session find columns by field id; folders whose columns have none skip as before."""
+    rows = spark.range(0, 800, 1, FILES).selectExpr("id", "printf('c%05d', id) AS code")
+    rows.write.parquet(str(tmp_path / "plain"))
+    sidestep.index(spark, str(tmp_path / "plain"))
+    make_table(spark, tmp_path / "t", properties="'delta.columnMapping.mode' = 'id'")
+    with settings(spark, spark__sql__parquet__fieldId__read__enabled="true"):
+        ask = lambda: spark.read.parquet(str(tmp_path / "plain")).where("code = 'c00417'")  # noqa: E731
+        assert len(check_deadly(spark, ask, tmp_path / "plain", most=1)) == 1
+
+
 def test_explain_and_status_speak_of_a_delta_scan(spark, enabled, tmp_path):
     path = make_table(spark, tmp_path / "t")
     query = load(spark, path).where("code = 'c00417'")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -164,6 +165,10 @@ def _array(column: Sequence[Any], type: DataType) -> pa.Array:
     return pa.array(column, arrow)
 
 
+_NO_VOID = pyspark.__version__ < "4.1"
+"""Whether this Spark cannot read a table whose folders say NULL alone."""
+
+
 def _write_by_arrow(
     table: pa.Table,
     root: Path,
@@ -183,6 +188,8 @@ def _write_by_arrow(
         folder = root
         for level in range(folders):
             text = chance.choice(texts)
+            if text is None and number == 0 and _NO_VOID:
+                text = next((other for other in texts if other is not None), "1")
             name = "__HIVE_DEFAULT_PARTITION__" if text is None else text.replace("%", "%25").replace(":", "%3A")
             folder /= f"part{level}={name}"
         write_file(folder / f"f{number}.parquet", part, **options)
@@ -195,7 +202,9 @@ def _write_by_spark(spark: SparkSession, table: pa.Table, root: Path, files: int
     if by:
         # The rows' own values in the folder names: as Spark escapes them, and as it infers their types. In ASCII:
         # a Java machine in the POSIX locale cannot make other names.
-        frame = frame.selectExpr("*", f"regexp_replace(CAST({by[0]} AS STRING), '[^ -~]', '?') AS part0")
+        value = f"regexp_replace(CAST({by[0]} AS STRING), '[^ -~]', '?')"
+        value = f"coalesce({value}, 'none')" if _NO_VOID else value
+        frame = frame.selectExpr("*", f"{value} AS part0")
         frame.write.partitionBy("part0").parquet(str(root))
     else:
         frame.write.parquet(str(root))

@@ -178,6 +178,8 @@ def rows(spark):
 
 @pytest.mark.parametrize("text", ALLOWED.strip().splitlines())
 def test_expressions_over_the_tables_own_columns_are_allowed(rows, text):
+    if text.startswith("system.") and rows.sparkSession.version < "4.2":
+        pytest.skip("this version of Spark has no such name for its functions")
     check_stored(rows, text, "by=")
 
 

@@ -13,14 +13,17 @@ import pytest
 from sidestep.advisor.layouts.choose import FAMILIES
 from sidestep.advisor.layouts.hold_out import judged_queries
 from sidestep.errors import SidestepError
+from sidestep.spark.advise import study
 from sidestep.spark.advise.advise import advise
 from sidestep.spark.advise.source import read_source
-from sidestep.spark.advise.study import choose_layout
+from sidestep.spark.advise.study import choose_layout, draw
 from sidestep.spark.advise.what_if import what_if
 from sidestep.spark.log.analyze import read_workload
 from sidestep.spark.table.load import load
 from sidestep.store import open_index
+from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.synopsis import kept_blocks
+from sidestep.workload import Feature
 
 pytestmark = pytest.mark.spark
 
@@ -170,6 +173,36 @@ def test_the_same_log_and_table_give_the_same_choice(spark, sales):
     )
     assert first.features.id == second.features.id
     assert first == second
+
+
+def test_ranks_tell_of_a_sample_what_spark_does(spark, sales, monkeypatch):
+    source = read_source(spark, str(sales), "sales")
+    conditions = [
+        "kind LIKE '%oe%'",
+        "amount IS NULL OR amount < 100",
+        "month(ordered) = 5",
+        "returned",
+        "ordered < shipped AND kind IN ('hats', 'socks')",
+        "id % 7 = 3",
+        "amount <> 250",
+        "kind > 'c' AND NOT returned AND shipped >= DATE '2020-06-01'",
+    ]
+    log = [f"SELECT id FROM sales WHERE {condition}" for condition in conditions]
+    workload = read_workload(spark, log, {"sales": source.schema})
+    features = [Feature(tuple(query.uses[0].predicates)) for query in workload.queries]
+
+    def drawn() -> dict[int, list[bool]]:
+        found = draw(source.rows, source.types, features, total=ROWS, spec=LayoutSpec(), sample_rows=ROWS)
+        return {number: bits.tolist() for number, bits in found.satisfied.items()}
+
+    by_ranks = drawn()
+    with monkeypatch.context() as patched:
+        patched.setattr(study, "told_by_ranks", lambda *_: False)
+        by_spark = drawn()
+    assert by_ranks == by_spark
+    assert list(by_ranks) == list(range(len(conditions)))
+    counted = [source.rows.where(condition).count() for condition in conditions]
+    assert [sum(bits) for bits in by_ranks.values()] == counted
 
 
 def test_a_log_of_another_table_is_refused(spark, sales):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ import pytest
 
 import sidestep
 from sidestep.spark.doctor import surroundings
+from sidestep.spark.jvm.versions import READERS
 from tests.cli.test_commands import run
 from tests.render.markup import check
 
@@ -107,6 +110,19 @@ def test_a_version_that_is_too_old_and_a_bridge_that_fails(spark, monkeypatch):
     found = {one.about: one for one in surroundings.look_at_spark(spark)}
     assert found["bridge and rule"].found == "It does not compile."
     assert not sidestep.Diagnosis(tuple(found.values())).well
+
+
+def test_the_readers_it_speaks_of_are_those_that_are_tested():
+    """Set-up fetches the same builds, and the jars of its environments are understood by their names."""
+    script = (Path(__file__).parents[3] / "scripts" / "lakes.sh").read_text()
+    (delta,) = re.findall(r"delta=io\.delta:delta-spark_\S+:(\S+)", script)
+    iceberg = dict(re.findall(r"iceberg-spark-runtime-(4\.\d)_2\.13:(\S+) ;;", script))
+    assert {"Delta": dict.fromkeys(("4.0", "4.1", "4.2"), delta), "Iceberg": iceberg} == READERS
+    for spark, build in iceberg.items():
+        jar = f"org.apache.iceberg_iceberg-spark-runtime-{spark}_2.13-{build}.jar"
+        assert surroundings.describe_jar("Iceberg", jar, f"{spark}.1").state == "note"
+        other = surroundings.describe_jar("Iceberg", jar, "4.2.1")
+        assert (other.state, other.found) == ("warn", f"{jar}, which is built for Spark {spark}")
 
 
 def test_a_session_of_spark_connect_is_told():

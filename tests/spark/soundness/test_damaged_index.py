@@ -67,7 +67,8 @@ def test_a_damaged_index_costs_its_own_table_only(
     df = spark.sql(QUERY)
     with pytest.warns(SidestepWarning, match=f"{path.name} is left out") as caught:
         found = rows_of(df)
-    assert (found, len(caught)) == (expected, 1)
+    ours = [warning for warning in caught if issubclass(warning.category, SidestepWarning)]
+    assert (found, len(ours)) == (expected, 1)
     read = [sorted(Path(path).parent.name for path in scan.paths) for scan in sidestep.metrics(df).scans]
     assert ["bad"] * 10 in read, "nothing is known of it"
     assert ["good"] in read, "should skip in the other table"

@@ -105,7 +105,8 @@ def depends(spark: SparkSession, root: str, condition: str = "CAST(struct(k) AS 
     (opaque,) = read_predicates(spark, root, condition)
     assert isinstance(opaque, Opaque)
     assert opaque.depends is not None
-    return opaque.depends.partition("|")[2]
+    # Versions other than the newest are told apart; that is no setting.
+    return opaque.depends.partition("|")[2].removesuffix(f"|spark={spark.version}")
 
 
 PLAIN = "UTC|ansi=true|case=false|parser=CORRECTED"

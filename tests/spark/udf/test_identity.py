@@ -145,7 +145,8 @@ def test_vectorized_functions_have_an_identity_if_one_is_declared(spark, table):
 def test_a_row_s_function_counts_whether_it_comes_through_arrow_or_not(spark, table):
     for arrow in (False, True):
         call = f.udf(function(IS_BOT), "boolean", useArrow=arrow)("agent")
-        assert only(spark, table, call).identified
+        by_pandas = arrow and spark.version < "4.1"  # which knows no other way
+        assert only(spark, table, call).identified != by_pandas
     with settings(spark, spark__sql__legacy__execution__pythonUDF__pandas__conversion__enabled="true"):
         assert not only(spark, table, f.udf(function(IS_BOT), "boolean", useArrow=True)("agent")).identified
 

@@ -20,14 +20,13 @@ from sidestep._version import __version__
 from sidestep.errors import SidestepError
 from sidestep.spark.doctor.diagnosis import Finding
 from sidestep.spark.jvm.sessions import leaves_session_active, same_interpreter
-from sidestep.spark.jvm.versions import TESTED, is_too_old, is_untested
+from sidestep.spark.jvm.versions import READERS, TESTED, is_too_old, is_untested
 from sidestep.spark.rule.self_check import try_out
 from sidestep.spark.rule.session import enable, state_of
 
 NEEDED = ("pyspark", "pyarrow", "numpy", "pandas", "deltalake", "networkx")
 OPTIONAL = {
     "delta-spark": "Delta's own reader and writer",
-    "pyiceberg": "Iceberg tables",
     "sqlglot": "logs in other systems' SQL",
     "fastapi": "sidestep serve",
 }
@@ -37,6 +36,8 @@ JARS = {
     "Iceberg": "org.apache.iceberg.spark.SparkCatalog",
     "Hadoop's S3 connector": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
+BUILT_FOR = re.compile(r"(?:delta-spark|iceberg-spark-runtime)[_-](\d+\.\d+)_")
+"""The version of Spark in the name of a reader's jar."""
 STORES = {
     "s3": (re.compile(r"AWS_\w+"), re.compile(r"(?:spark\.hadoop\.)?fs\.s3a?\.[\w.\-]+")),
     "gs": (
@@ -99,7 +100,7 @@ def look_at_spark(spark: SparkSession) -> Iterator[Finding]:
     else:
         yield Finding("this session", "good", "sidestep is enabled in it")
     for name, of in JARS.items():
-        yield Finding(f"{name} jar", "note", _jar(spark, of) or "not there")
+        yield describe_jar(name, _jar(spark, of), spark.version)
 
 
 def _look_at_java(spark: SparkSession) -> Finding:
@@ -131,6 +132,29 @@ def _jar(spark: SparkSession, of: str) -> str | None:
         return str(found.getProtectionDomain().getCodeSource().getLocation().getPath()).rpartition("/")[2]
     except Py4JError:
         return None
+
+
+def describe_jar(name: str, jar: str | None, spark: str) -> Finding:
+    """What is known of a format's jar, or of its absence, beside a version of Spark.
+
+    >>> describe_jar("Iceberg", None, "4.1.4").found
+    'not there; tested with Spark 4.1: Iceberg 1.12.0'
+    >>> describe_jar("Iceberg", None, "4.3.0").found
+    'not there; no build for Spark 4.3 is known, there are some for 4.0, 4.1'
+    >>> wrong = describe_jar("Delta", "io.delta_delta-spark_4.0_2.13-4.4.0.jar", "4.1.4")
+    >>> wrong.state, wrong.advice
+    ('warn', 'take a build for Spark 4.1; tested with Spark 4.1: Delta 4.4.0')
+    """
+    builds, minor = READERS.get(name, {}), ".".join(spark.split(".")[:2])
+    if minor in builds:
+        known = f"tested with Spark {minor}: {name} {builds[minor]}"
+    else:
+        known = f"no build for Spark {minor} is known, there are some for {', '.join(builds)}" if builds else ""
+    built = BUILT_FOR.search(jar or "")
+    if jar and built and built[1] != minor:
+        advice = f"take a build for Spark {minor}; {known}"
+        return Finding(f"{name} jar", "warn", f"{jar}, which is built for Spark {built[1]}", advice)
+    return Finding(f"{name} jar", "note", "; ".join(filter(None, (jar or "not there", known))))
 
 
 def look_at_workers(spark: SparkSession) -> Iterator[Finding]:

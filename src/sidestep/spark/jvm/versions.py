@@ -15,6 +15,11 @@ from sidestep.store.parquet.buckets import balanced_units
 
 TESTED = ("4.0", "4.1", "4.2", "4.3")
 """The versions that the tests run on, oldest first."""
+READERS = {
+    "Delta": {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"},
+    "Iceberg": {"4.0": "1.11.0", "4.1": "1.12.0"},
+}
+"""The version of a format's own reader that the tests run with, by that of Spark; others have no build (2026-11)."""
 
 
 def is_untested(version: str) -> bool:

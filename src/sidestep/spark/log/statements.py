@@ -19,7 +19,7 @@ from sidestep.spark.jvm.bridge import Bridge
 from sidestep.spark.jvm.plan_reader import read_plan
 from sidestep.spark.jvm.wire import Refusal, pack_statements, unpack_meaning
 from sidestep.spark.log.uses import Interpret, Meaning, query_uses, table_name
-from sidestep.spark.relation import read, resolve
+from sidestep.spark.relation import read
 from sidestep.workload.query import Failure, JoinUse, LoggedQuery, Statement, TableUse, Workload
 
 BATCH = 2_000
@@ -129,7 +129,7 @@ def table_schema(spark: SparkSession, name: str, table: Table) -> StructType:
     if isinstance(table, StructType):
         return table
     try:
-        return read(spark, resolve(spark, os.fspath(table))).schema
+        return read(spark, table).schema
     except SidestepError as problem:
         raise SidestepError(f"Table {name} of the log has no schema: {problem}") from problem
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sidestep.errors import SidestepError
@@ -99,7 +100,7 @@ def query(spark: SparkSession, statement: str, *, tables: Mapping[str, Table] | 
     their path, functions of the user's, and those of Spark's that reach outside the query.
     """
     bridge, session = Bridge(spark), spark._jsparkSession
-    plan = bridge.factory().parsed(session, statement)
+    plan = _parsed(bridge, session, statement)
     names = frozenset(name.lower() for name in tables or ())
     parsed = _parts(bridge, plan)
     _check_parsed(bridge, parsed, names)
@@ -116,6 +117,13 @@ def query(spark: SparkSession, statement: str, *, tables: Mapping[str, Table] | 
     dataset = bridge.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
     _check_analyzed(_parts(bridge, dataset.queryExecution().analyzed()), roots)
     return DataFrame(dataset, spark)
+
+
+def _parsed(bridge: Bridge, session: Any, statement: str) -> Any:
+    try:
+        return bridge.factory().parsed(session, statement)
+    except Py4JJavaError as problem:  # what pyspark has no class for, as scripts in Spark 4.0
+        raise SidestepError(f"Spark cannot take this statement: {problem.java_exception.getMessage()}") from problem
 
 
 def _parts(bridge: Bridge, plan: Any) -> list[PlanPart]:

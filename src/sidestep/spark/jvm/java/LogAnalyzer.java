@@ -143,8 +143,14 @@ public final class LogAnalyzer {
           List relations = Scala.list(with.cteRelations());
           Object[] changed = new Object[relations.size()];
           for (int i = 0; i < changed.length; i++) {
-            scala.Tuple3 relation = (scala.Tuple3) relations.get(i);
-            changed[i] = new scala.Tuple3(relation._1(), withTables((LogicalPlan) relation._2()), relation._3());
+            Object relation = relations.get(i);
+            if (relation instanceof scala.Tuple2) { // in Spark 4.0, where there is no limit of recursion to tell
+              scala.Tuple2 pair = (scala.Tuple2) relation;
+              changed[i] = new scala.Tuple2(pair._1(), withTables((LogicalPlan) pair._2()));
+              continue;
+            }
+            scala.Tuple3 triple = (scala.Tuple3) relation;
+            changed[i] = new scala.Tuple3(triple._1(), withTables((LogicalPlan) triple._2()), triple._3());
           }
           return new UnresolvedWith(with.child(), Scala.seq(changed), with.allowRecursion());
         }

@@ -40,8 +40,8 @@ public final class PythonFunctions {
     String code = code(udf.func());
     if (code.charAt(0) != '=') return code;
     int kind = udf.evalType();
-    boolean byRow = kind == PythonEvalType.SQL_BATCHED_UDF() || kind == PythonEvalType.SQL_ARROW_BATCHED_UDF()
-        && conf.getConfString("spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled").equals("false");
+    boolean byRow = kind == PythonEvalType.SQL_BATCHED_UDF()
+        || kind == PythonEvalType.SQL_ARROW_BATCHED_UDF() && !Versions.goesByPandas(conf);
     // A mean, a rank, an index, or an integer that becomes a float where some other row of the batch is NULL.
     if (!byRow && !code.startsWith("=declared:")) {
       return "!it works on batches, and what it gives for a row may depend on the others in its batch"

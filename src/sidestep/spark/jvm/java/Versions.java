@@ -30,6 +30,16 @@ final class Versions {
     return said instanceof scala.Option ? ((scala.Option) said).isDefined() : ((Boolean) said).booleanValue();
   }
 
+  /** Whether functions through Arrow go by way of pandas; Spark 4.0 knows no setting for that, as they always do. */
+  static boolean goesByPandas(org.apache.spark.sql.internal.SQLConf conf) {
+    try {
+      // With a default of ours, Spark would not give its own.
+      return !conf.getConfString("spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled").equals("false");
+    } catch (java.util.NoSuchElementException unknown) {
+      return true;
+    }
+  }
+
   /** What a session knows of a built-in function, whether or not one of its own hides it; null if there is none. */
   static ExpressionInfo builtinFunction(FunctionRegistry session, String name) {
     if (hasSchemas(session)) return function(session, name, "builtin");
