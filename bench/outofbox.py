@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=int, default=240, help="queries of each log; the first three quarters train")
     parser.add_argument("--later", type=int, default=300, help="queries that follow; 0 is the last quarter alone")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of the first later queries; 0 leaves times out")
+    parser.add_argument("--load-only", action="store_true", help="lay the tables out and tell what that takes, no more")
     parser.add_argument("--min-size", type=int, help="least rows of a block, if not the default of load")
     parser.add_argument("--templates", action="store_true", help="show the rows by template as well")
     parser.add_argument("--data", type=Path, default=DATA)
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     unknown = [name for name in names if name not in KINDS]
     if unknown or not names:
         raise sidestep.SidestepError(f"--kinds takes {', '.join(KINDS)}, not {args.kinds!r}.")
+    if args.load_only:
+        return {"cpu": {name: _cpu_of_load(name, args, console) for name in names}}
     journal = Journal(args.data / "outofbox.jsonl")
     done: dict[str, dict[str, Any]] = {}
     # Taken once: sources that are edited while this runs are not those that run.
@@ -150,13 +153,28 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _cpu_of_load(name: str, args: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """The processor seconds of a load by stage, and the share of them that goes into the choice of a layout."""
+    kind = make_kind(name, args.rows, args.queries, args.seed, args.later)
+    spark = spark_session(args.memory)
+    with session_for(spark), laid_out(spark, kind, args.min_size, args.data) as laid:
+        seconds, share = _rounded(laid.cpu.seconds), laid.cpu.choose_share
+    told = "unknown" if share is None else f"{share:.1%}"
+    console.print(f"{name}: {sum(seconds.values()):.1f} processor seconds, choosing {told}; {seconds}", highlight=False)
+    return {"seconds": seconds, "choose_share": None if share is None else round(share, 3)}
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {stage: round(each, 1) for stage, each in seconds.items()}
+
+
 def _percent(counts: Sequence[int], of: int) -> float:
     """What queries read, in percent of what they would if each read all."""
     return round(100 * sum(counts) / max(1, len(counts) * of), 3)
 
 
 def _load_figures(laid: Laid, ran: Sequence[Run], kind: Kind) -> dict[str, Any]:
-    report, share = laid.report, laid.choose_cpu_share
+    report, share = laid.report, laid.cpu.choose_share
     plain = report.to_dict()
     return {
         "by": report.spec.by,
@@ -167,6 +185,7 @@ def _load_figures(laid: Laid, ran: Sequence[Run], kind: Kind) -> dict[str, Any]:
         "synopses": plain["synopses"],
         "stages": plain["stages"],
         "choose_cpu_share": None if share is None else round(share, 3),
+        "cpu_seconds": _rounded(laid.cpu.seconds),
         "spark_asis_rows_pct": _percent([one.arrived_rows for one in ran[:RUN_TWICE]], kind.table.rows),
     }
 

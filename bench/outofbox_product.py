@@ -86,7 +86,7 @@ class Laid:
     """A table as sidestep laid it out, under a name in the session, and the same as it arrived under another."""
 
     report: sidestep.LoadReport
-    choose_cpu_share: float | None
+    cpu: StageCpu
     view: str
     arrived: str
 
@@ -113,7 +113,7 @@ def _lay_out(spark: SparkSession, kind: Kind, folder: Path, min_size: int | None
     view, arrived = f"{kind.name}_laid", f"{kind.name}_arrived"
     sidestep.read(spark, str(target)).createOrReplaceTempView(view)
     spark.read.parquet(str(source)).createOrReplaceTempView(arrived)
-    return Laid(report, cpu.choose_share, view, arrived)
+    return Laid(report, cpu, view, arrived)
 
 
 @dataclass(frozen=True)

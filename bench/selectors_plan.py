@@ -90,7 +90,8 @@ def _sizes(spark: SparkSession, text: str, side: str) -> dict[str, Any]:
     with set_for_now(spark, {"spark.sidestep.enabled": str(side == "on").lower()}):
         df = spark.sql(text)
         execution = df._jdf.queryExecution()
-        logical, physical = execution.optimizedPlan().toString(), execution.executedPlan().toString()
+        logical = without_ids(execution.optimizedPlan().toString())
+        physical = without_ids(execution.executedPlan().toString())
         rdd = execution.toRdd()
         parts = [len(serialized(spark, part)) for part in rdd.partitions()]
         read = sidestep.metrics(df)
@@ -106,6 +107,16 @@ def _sizes(spark: SparkSession, text: str, side: str) -> dict[str, Any]:
     }
 
 
+def without_ids(plan: str) -> str:
+    """A plan as Spark prints it, less the numbers of its columns: these grow with what the session ran before.
+
+    >>> without_ids("Filter (isnotnull(a#9L) AND (a#1234L < 5))")
+    'Filter (isnotnull(a#L) AND (a#L < 5))'
+    """
+    return _NUMBER.sub("#", plan)
+
+
+_NUMBER = re.compile(r"#\d+")
 _FILTER = re.compile(rb"org\.apache\.spark\.sql\.sources\.(\w+)")
 
 

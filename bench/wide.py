@@ -20,8 +20,7 @@ from rich.table import Table
 
 from bench.gsop_model import Experiment, Judge, Measured
 from bench.gsop_queries import GsopQuery
-from sidestep.advisor.families.columns import URGENT
-from sidestep.advisor.layouts.column_groups import RATED_ROWS, RATED_VECTORS, choose_groups
+from sidestep.advisor.layouts.column_groups import choose_groups
 from sidestep.advisor.trials.column_queries import FilterWays
 from sidestep.layout.columns.costs import CostModel
 from sidestep.layout.columns.queries import SkippingTest
@@ -110,8 +109,8 @@ def _rated(
     }
     rated = {name: Scheme.of(groups, workload, rows, model).cost for name, groups in schemes.items()}
     figures = {name: round(total / rows.vectors.rows / each, 4) for name, total in rated.items()}
-    drawn = len(experiment.study.trials(RATED_ROWS, URGENT[-1:], RATED_VECTORS).sample)
-    return figures | {"sop": round(together / drawn / each, 4), "gsop": round(cost / drawn / each, 4)}
+    cells = experiment.study.all_cells / each
+    return figures | {"sop": round(together * cells, 4), "gsop": round(cost * cells, 4)}
 
 
 def _single(judge: Judge, experiment: Experiment, rows: RowsByFeatures) -> Measured:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,12 +51,18 @@ class ZOrder:
 
     def expression(self) -> Column:
         """The place of each row as a column of Spark."""
-        from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+        from pyspark.sql import functions as f
 
         def place(*arrays: pa.Array) -> pa.Array:
             return pa.array(self.values(*arrays))
 
-        return arrow_udf(place, "bigint")(*self.columns)  # type: ignore[no-any-return]
+        def place_of_series(*series: pd.Series) -> pd.Series:
+            return pd.Series(self.values(*(pa.Array.from_pandas(each) for each in series)))
+
+        if hasattr(f, "arrow_udf"):
+            return f.arrow_udf(place, "bigint")(*self.columns)  # type: ignore[no-any-return]
+        # Spark 4.0 knows no other.
+        return f.pandas_udf(place_of_series, "bigint")(*self.columns)  # type: ignore[attr-defined, no-any-return]
 
 
 def z_order(sample: pa.Table, columns: Sequence[str]) -> ZOrder:
