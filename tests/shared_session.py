@@ -23,11 +23,15 @@ from pyspark.sql import SparkSession
 ANSWER_SECONDS = 120
 """How long a JVM may take for a sign of life: a healthy one takes less than a millisecond."""
 
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn1g -XX:MetaspaceSize=512m -XX:ReservedCodeCacheSize=256m"
+_SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn1g -XX:MetaspaceSize=512m -XX:ReservedCodeCacheSize=256m "
+    "-XX:SoftRefLRUPolicyMSPerMB=10"
+)
 """A JVM that runs thousands of small queries once each spends two fifths of its time on compiling them to run fast.
 
 With the usual room for new objects, classes and compiled code, 90 full collections and the sweeper of compiled code
-took some 100 of 310 processor seconds of half a run: each query has classes of its own.
+took some 100 of 310 processor seconds of half a run: each query has classes of its own. What the JVM keeps only while
+it has room would outlive every test that asks whether something was let go of: half a minute is enough for it.
 """
 _QUIET_LOG = """\
 rootLogger.level = error
