@@ -256,5 +256,5 @@ def test_row_ids_are_sorted_in_blocks_where_that_makes_them_smaller() -> None:
     draw = np.random.default_rng(0)
     ids = draw.permutation(2_000_000)[:4_000]
     sample = pa.table({"v": draw.random(4_000), "_rid": ids, "_block": pa.array([1] * 4_000, pa.int32())})
-    assert choose_encodings(sample, "_block").sort_by is None
-    assert choose_encodings(sample, "_block", "_rid").sort_by == "_rid"
+    assert choose_encodings(sample, "_block").sort_by == ()
+    assert choose_encodings(sample, "_block", "_rid").sort_by == ("_rid",)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,11 +25,13 @@ from sidestep.advisor.families.simple import as_is, sorted_by_column, z_order
 from sidestep.advisor.layouts.select import demands_of, fewest_features, select, time_ranges
 from sidestep.advisor.trials.cost import files_by_size, reading
 from sidestep.advisor.trials.needs import needs_of
+from sidestep.advisor.trials.page_order import best_page_order
 from sidestep.advisor.trials.sample import SEED, DrawnSample, RowNumbers, Sample
 from sidestep.advisor.trials.trial import Blocks, Shares, catalog_of
 from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demand, Demands, is_time_type
 from sidestep.layout.maxskip import block_sizes
+from sidestep.layout.pages import ANY_ORDER, PageOrder
 from sidestep.layout.tree import Cut
 from sidestep.layout.vectors import Bits, pack
 from sidestep.predicate import DataType, Formula, all_of
@@ -101,6 +103,8 @@ class LayoutChoice:
     detail: str = ""
     few_valued: tuple[str, ...] = ()
     """Columns of few values that queries filter: blocks should know the set of each."""
+    pages: PageOrder = ANY_ORDER
+    """How rows are sorted within their block."""
 
     @property
     def arranged(self) -> frozenset[str]:
@@ -401,7 +405,19 @@ def _layout(
         arrangement.family,
         arrangement.detail,
         tuple(sorted(material.needs.sets)),
+        _page_order(material, arrangement),
     )
+
+
+def _page_order(material: Material, arrangement: Arrangement) -> PageOrder:
+    """How rows are sorted within the blocks of an arrangement, as the queries that it was made for have it."""
+    if not len(material.sample):
+        return ANY_ORDER
+    blocks = arrangement.blocks(material.sample, material.words, material.demands, material.block)
+    if arrangement.featured:
+        return best_page_order(material.sample, blocks, material.needs, material.satisfied)
+    needs = replace(material.needs, subsumes=material.needs.subsumes[:0])
+    return best_page_order(material.sample, blocks, needs, material.satisfied[:0])
 
 
 def _units_of_leaves(rows: npt.NDArray[Any], unit_rows: int) -> tuple[int, ...]:

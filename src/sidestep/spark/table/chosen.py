@@ -29,6 +29,8 @@ def spec_of(chosen: ChosenLayout, checked: CheckedFeatures, spec: LayoutSpec) ->
         tree=tree,
         tree_units=choice.tree_units if tree == choice.tree else (0,),
         family=choice.family,
+        page_order=choice.pages.columns,
+        page_share=choice.pages.share,
         expected=next((trial.rows for trial in chosen.trials if trial.family == choice.family), None),
         source="",
     )

@@ -18,6 +18,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from sidestep.advisor.layouts.choose import ChosenLayout
 from sidestep.advisor.layouts.column_groups import ChosenGroups
 from sidestep.errors import SidestepError, UnsupportedTable
+from sidestep.layout.pages import PageOrder
 from sidestep.predicate.columns import columns_of
 from sidestep.spark.advise.source import Source, data_columns
 from sidestep.spark.jvm.versions import arrow_schema
@@ -361,6 +362,7 @@ def group_state(spark: SparkSession, table: GroupsTarget, group: int) -> TableSt
         schema=arrow_schema(held),
         columns=data_columns(StructType([*held.fields, *beside.fields]), ()),
         min_size=plan.spec.min_size,
+        pages=PageOrder(plan.spec.page_order, plan.spec.page_share).restrict(plan.columns),
         features=len(features),
         features_id=features.id if len(features) else None,
         partition_columns=(GROUP,),

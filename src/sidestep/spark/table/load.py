@@ -499,6 +499,8 @@ def _choose_spec(
         demands=before.demands,
         demands_of=before.demands_of,
         tree=before.tree if request.by is None else None,
+        page_order=before.page_order,
+        page_share=before.page_share,
         log_name=before.log_name,
         tree_units=before.tree_units if request.by is None else (0,),
         source=before.source if request.by is None else "",

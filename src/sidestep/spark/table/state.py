@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sidestep.errors import Conflict, SidestepError, SidestepWarning, UnsupportedTable
+from sidestep.layout.pages import PageOrder
 from sidestep.layout.placement import GREATEST_ID
 from sidestep.predicate import DataType
 from sidestep.spark.advise.source import check_names, data_columns
@@ -167,6 +168,7 @@ def table_state(
         schema=arrow_schema(stored),
         columns=data_columns(schema, snapshot.partition_columns),
         min_size=spec.min_size,
+        pages=PageOrder(spec.page_order, spec.page_share).restrict(tuple(stored.names)),
         features=count,
         features_id=checked.features.id if count else None,
         partition_columns=snapshot.partition_columns,

@@ -2,8 +2,9 @@
 
 A row group has its own dictionaries, and a layout tears apart rows that were alike in columns no query asks for. Three
 things win most of that back, all measured on a sample block: rows are sorted, within their block, by the column that
-brings most like values together (customers, say); columns whose values hardly recur have no dictionary but one of
-Parquet's delta encodings, which Spark has read since 3.3; and zstd tries as hard as Spark's own writer does.
+brings most like values together (customers, say), unless queries read so much less in another order that this is worth
+more; columns whose values hardly recur have no dictionary but one of Parquet's delta encodings, which Spark has read
+since 3.3; and zstd tries as hard as Spark's own writer does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sidestep.layout.pages import ANY_ORDER, PageOrder
+
 LEVEL = 3
 """As Spark's own writer has it: above it, zstd takes twice the time for a few percent."""
 WORTHWHILE = 0.97
@@ -28,18 +31,23 @@ WORTHWHILE = 0.97
 class Encodings:
     """Which column rows are sorted by, which columns get a dictionary, and how the others are encoded."""
 
-    sort_by: str | None
+    sort_by: tuple[str, ...]
     dictionary: tuple[str, ...] | None
     """By their paths in Parquet's schema; None is all of them."""
     encoding: Mapping[str, str]
 
     def arrange(self, block: pa.Table) -> pa.Table:
         """The rows of a block in the order in which they are written."""
-        if self.sort_by is None or len(block) < 2:
+        if not self.sort_by or len(block) < 2:
             return block
-        return block.take(pc.sort_indices(block[self.sort_by]))
+        return block.take(pc.sort_indices(block, sort_keys=[(name, "ascending") for name in self.sort_by]))
 
-    def writer(self, stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    def writer(self, stream: Any, schema: pa.Schema, *, page_rows: int | None = None) -> pq.ParquetWriter:
+        """A writer of files in this way; with ``page_rows``, readers know the bounds of pages of so many rows."""
+        pages: dict[str, Any] = {}
+        if page_rows is not None:
+            # Whatever there is after a batch is a page, however few bytes it has.
+            pages = {"write_page_index": True, "write_batch_size": page_rows, "data_page_size": 1}
         return pq.ParquetWriter(
             stream,
             schema,
@@ -51,6 +59,7 @@ class Encodings:
             store_decimal_as_integer=True,
             # They say nothing of NaN, which Spark has greater than all else: it would not look for it in a row group.
             write_statistics=_leaves_without_floats(schema),
+            **pages,
         )
 
 
@@ -63,18 +72,25 @@ def _leaves_without_floats(schema: pa.Schema) -> bool | list[str]:
     return True if len(known) == len(leaves) else known
 
 
-def choose_encodings(sample: pa.Table, ids: str, counter: str | None = None) -> Encodings:
+def choose_encodings(sample: pa.Table, ids: str, counter: str | None = None, pages: PageOrder = ANY_ORDER) -> Encodings:
     """What suits blocks like this one, whose ids are in a column of that name.
 
     Each column is written in each way that it can be, and the smallest is taken. ``counter`` is a column of distinct
     numbers in the order in which rows came, if there is one: by it, rows are back in that order, and it takes hardly
-    any space itself.
+    any space itself. Of the order by which queries pass over pages, what they read counts, not what there is.
     """
-    orders = list(dict.fromkeys([sorting_column(sample, ids), *([] if counter is None else [counter])]))
-    return min((_encode(sample, ids, order) for order in orders), key=lambda made: made[1])[0]
+    found = sorting_column(sample, ids)
+    orders: dict[tuple[str, ...], float] = {() if found is None else (found,): 1.0}
+    if counter is not None:
+        orders[(counter,)] = 1.0
+    if pages.columns:
+        orders[pages.columns] = pages.share
+    made = [(_encode(sample, ids, order), share) for order, share in orders.items()]
+    (chosen, _), _ = min(made, key=lambda one: one[0][1] * one[1])
+    return chosen
 
 
-def _encode(sample: pa.Table, ids: str, sort_by: str | None) -> tuple[Encodings, int]:
+def _encode(sample: pa.Table, ids: str, sort_by: tuple[str, ...]) -> tuple[Encodings, int]:
     """The encodings of blocks that are sorted by a column, and the bytes of this one."""
     plain = Encodings(sort_by, None, {})
     block = plain.arrange(sample)

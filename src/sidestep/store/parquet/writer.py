@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from sidestep.errors import SidestepError
 from sidestep.layout import block_sizes, to_bytes
+from sidestep.layout.pages import ANY_ORDER, PAGE_ROWS, PageOrder
 from sidestep.layout.placement import FilePlan
 from sidestep.layout.vectors import Words, words_for
 from sidestep.predicate import DataType
@@ -77,6 +78,8 @@ class BlockTarget:
     """Columns that rows come with and files do not hold: blocks get zone maps and other synopses of them."""
     bucketing: Bucketing | None = None
     """Where each file is to hold one unit, and to have the number of its bucket in its name."""
+    pages: PageOrder = ANY_ORDER
+    """How rows are sorted within their block."""
     counter: str | None = None
     """A column that counts rows as they came, by which blocks may be sorted to be small."""
 
@@ -286,7 +289,8 @@ class _OpenFile:
         location = self._location
         make_folder(location.parent)
         self._stream = location.filesystem.open_output_stream(location.path)
-        self._writer = self._encodings(first).writer(self._stream, first.schema)
+        page_rows = PAGE_ROWS if self.target.min_size > PAGE_ROWS else None
+        self._writer = self._encodings(first).writer(self._stream, first.schema, page_rows=page_rows)
         # Without it a session may shift old dates: the values are Spark's own, in its calendar.
         self._writer.add_key_value_metadata({"org.apache.spark.version": self.target.spark_version})
 
@@ -302,10 +306,10 @@ class _OpenFile:
 
     def _encodings(self, sample: pa.Table) -> Encodings:
         """Chosen by the first block that this process meets: the others of the table will be much like it."""
-        key = (self.target.root, f"{self.schema}\n{self.target.block}", self.target.min_size)
+        key = (self.target.root, f"{self.schema}\n{self.target.block}\n{self.target.pages}", self.target.min_size)
         if key not in _chosen:
             _chosen.clear()
-            _chosen[key] = choose_encodings(sample, self.target.block, self.target.counter)
+            _chosen[key] = choose_encodings(sample, self.target.block, self.target.counter, self.target.pages)
         return _chosen[key]
 
     @property

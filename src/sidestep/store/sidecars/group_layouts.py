@@ -10,8 +10,8 @@ from sidestep.errors import SidestepError, check_format
 from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 
-FORMAT = 3
-"""In 2, layouts are of format 4; 3 has how many times the table's cells may be stored."""
+FORMAT = 4
+"""In 2, layouts are of format 4; 3 has how many times the table's cells may be stored; in 4, layouts are of format 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,7 @@ class GroupLayouts:
     def to_json(self) -> dict[str, Any]:
         """The layouts as plain data."""
         layouts = [layout.to_json() for layout in self.layouts]
-        # Who knows of no budget may go on with a table that has none.
-        written = {"format": 2 if self.storage is None else FORMAT, "layouts": layouts, "filtered": list(self.filtered)}
-        return written if self.storage is None else written | {"storage": self.storage}
+        return {"format": FORMAT, "layouts": layouts, "filtered": list(self.filtered), "storage": self.storage}
 
 
 GROUP_LAYOUTS: Numbered[GroupLayouts] = Numbered("group-layouts", GroupLayouts.to_json, GroupLayouts.from_json)

@@ -16,8 +16,9 @@ from sidestep.store.location import Location
 from sidestep.store.sidecars.sidecar import Addressed, JsonObject, Numbered
 from sidestep.workload.features.feature_set import FeatureSet
 
-FORMAT = 4
-"""In 1, demands were a text of JSON inside the JSON; trees came with 3, and what the log calls the table with 4."""
+FORMAT = 5
+"""In 1, demands were a text of JSON inside the JSON; trees came with 3, what the log calls the table with 4, and how
+rows are sorted within their block with 5."""
 MIN_SIZE = 20_000
 """The least number of rows per block if no one says otherwise: the file is hardly larger than with big row groups."""
 UNIT_ROWS = 4_000_000
@@ -30,7 +31,8 @@ class LayoutSpec:
 
     ``by`` is the SQL expression whose values are the units, or None where they are parts of the tree, or without one
     slices of ``unit_rows`` rows.
-    Within a group of rows with the same features, ``order`` says along which columns it is cut into blocks.
+    Within a group of rows with the same features, ``order`` says along which columns it is cut into blocks, and
+    ``page_order`` how the rows of a block are sorted.
     ``features`` is the id of the feature set, None where the table is laid out by unit and order alone.
     """
 
@@ -54,6 +56,10 @@ class LayoutSpec:
     """The family that it is of, where it was chosen by a log."""
     expected: float | None = None
     """The share of rows that later queries were to read."""
+    page_order: tuple[str, ...] = ()
+    """The columns by which rows are sorted within their block, as queries pass over most pages of it."""
+    page_share: float = 1.0
+    """What queries read of the blocks that they do not skip, by what they would with rows in any order."""
     log_name: str | None = None
     """What the log calls the table that it was laid out for: of a copy, the name of what it was made of."""
     source: str = field(default="", compare=False)
@@ -67,9 +73,11 @@ class LayoutSpec:
         ):
             if type(value) is not int or value < 1:
                 raise SidestepError(f"{name} is {value!r}, but it must be a whole number of at least 1.")
-        texts = (*(() if self.by is None else (self.by,)), *self.order, *self.buckets)
+        texts = (*(() if self.by is None else (self.by,)), *self.order, *self.buckets, *self.page_order)
         if not all(isinstance(text, str) for text in texts):
-            raise SidestepError("by is a text, and order and buckets are lists of texts.")
+            raise SidestepError("by is a text, and order, buckets and page_order are lists of texts.")
+        if not isinstance(self.page_share, float | int) or not 0 <= self.page_share <= 1:
+            raise SidestepError("page_share is a share, from 0 to 1.")
         if not isinstance(self.log_name, str | None):
             raise SidestepError("log_name is a text.")
         starts = self.tree_units
@@ -86,7 +94,7 @@ class LayoutSpec:
             if version == 1 and demands is not None:
                 demands = [_first_demand(one) for one in json.loads(demands)]
             fields["demands"] = None if demands is None else tuple(Demand.from_json(one) for one in demands)
-            for name in ("order", "buckets", "tree_units"):
+            for name in ("order", "buckets", "page_order", "tree_units"):
                 if name in fields:
                     if not isinstance(fields[name], list):
                         raise TypeError(f"{name} is not a list")
