@@ -68,3 +68,11 @@ def test_what_comes_later_is_sorted_the_same_way(spark, laid):
     sidestep.optimize(spark, laid)
     passed, now = read(spark, laid)
     assert passed <= 0.5 * now
+
+
+def test_the_report_says_how_blocks_are_sorted(spark, laid, tmp_path):
+    report = sidestep.load(spark, laid.parent / "t", tmp_path / "again", log=LOG, min_size=BLOCK, family="as is")
+    assert f"rows within blocks sorted by {', '.join(report.spec.page_order)}: " in str(report)
+    plain = sidestep.load(spark, laid.parent / "t", tmp_path / "small", log=LOG, min_size=1_000, family="as is")
+    assert plain.spec.page_order == (), "a block is a page"
+    assert "within blocks" not in str(plain)

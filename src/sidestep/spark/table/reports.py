@@ -190,6 +190,7 @@ class LoadReport(Report):
                         share=self.bytes_after / max(1, self.bytes_after, self.bytes_before),
                     ),
                 ),
+                *([("within blocks", self._page_order)] if self._page_order else []),
                 ("synopses", f"{made or 'none'}, beside zone maps"),
             ]
         )
@@ -206,6 +207,13 @@ class LoadReport(Report):
             grid = Grid((*numbers("#"), "feature"), rows)
             yield Details(f"{counted(len(rows), 'feature')} used{also}", (grid,), in_text=False)
         yield stages_table(self.stages)
+
+    @property
+    def _page_order(self) -> str:
+        """How the rows of a block are sorted, in words; empty if that is open."""
+        if not self.spec.page_order:
+            return ""
+        return f"sorted by {', '.join(self.spec.page_order)}: {self.spec.page_share:.0%} of a block for the log's queries"
 
     def _groups_table(self) -> Grid:
         rows: list[list[Cell | str]] = [
@@ -245,6 +253,7 @@ class LoadReport(Report):
             f"{counted(self.files, 'file')}; {counted(self.vectors, 'distinct vector')}",
             f"  {self.bytes_after / 1e6:,.1f} MB, before {self.bytes_before / 1e6:,.1f} MB",
             f"  {counted(len(self.features), 'feature')} used, {len(self.left_out)} left out",
+            *([f"  rows within blocks {self._page_order}"] if self._page_order else []),
         ]
         if self.groups:
             lines.append(
