@@ -26,7 +26,13 @@ from sidestep.predicate import (
     decimal_type,
     one_of,
 )
-from sidestep.spark.organize.featurize import CheckedFeatures, check_features, feature_sql, with_words
+from sidestep.spark.organize.featurize import (
+    MOST_TOGETHER,
+    CheckedFeatures,
+    check_features,
+    feature_sql,
+    with_words,
+)
 from sidestep.spark.table.load import load
 from sidestep.workload import Feature, FeatureSet
 from tests.spark.tables import rows_of, settings
@@ -144,6 +150,27 @@ def test_more_features_than_a_word_holds(spark, source):
         if row["a"] < 70:
             expected[word] = (1 << bit) if bit < 63 else -(1 << 63)
         assert mine == expected
+
+
+@pytest.mark.parametrize("count", [10, 70, 1_100])
+def test_many_features_are_not_compiled_into_one_method(spark, source, count):
+    """Java would interpret it, and of still more Spark would say at length that it cannot be compiled."""
+    rows = spark.read.parquet(source)
+    predicates = [compare(A, "=", number) for number in range(count)]
+    checked = CheckedFeatures(features(*predicates), tuple(map(feature_sql, predicates)))
+    found = with_words(rows, checked).select(*checked.words)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert ("*(1) Project" in plan) == (count <= MOST_TOGETHER)
+    assert sum(bin(word & (2**64 - 1)).count("1") for row in found.collect() for word in row) == min(count, rows.count())
+
+
+def test_a_function_of_pythons_among_many_features(spark, source):
+    spark.udf.register("is_seven", lambda a: a == 7, "boolean")
+    predicates = [Opaque("is_seven(a)", (A,), "?"), *(compare(A, "=", number) for number in range(60))]
+    checked = CheckedFeatures(features(*predicates), tuple(map(feature_sql, predicates)))
+    position = [str(feature) for feature in checked.features.features].index("is_seven(a)")
+    found = {row["a"]: row["_sidestep_v0"] for row in with_words(spark.read.parquet(source), checked).collect()}
+    assert [a for a, word in found.items() if word >> position & 1] == [7]
 
 
 # ---- logs, places and wishes

@@ -56,8 +56,9 @@ from sidestep.workload.features.feature_set import Feature, FeatureSet
 from sidestep.workload.query import Statement
 
 VIEW = "sidestep_features"
-MOST_COMPILED = 48
-"""Spark compiles up to so many features: the code of more can be longer than Java allows."""
+MOST_TOGETHER, MOST_COMPILED = 48, 1_000
+"""So many features are compiled together with the rest of their stage, and so many in pieces of their own: the code of
+more is longer than Java compiles well, or at all."""
 _FUNCTIONS = {MatchKind.PREFIX: "startswith", MatchKind.SUFFIX: "endswith", MatchKind.CONTAINS: "contains"}
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 
@@ -211,6 +212,8 @@ def with_words(rows: DataFrame, checked: CheckedFeatures) -> DataFrame:
             return rows.withColumns({name: interpreted(word) for name, word in words.items()})
         except AnalysisException:
             pass  # a function of Python's can only be compiled
+    if len(conditions) > MOST_TOGETHER:
+        words = {name: _compiled_apart(word) for name, word in words.items()}
     return rows.withColumns(words) if words else rows
 
 
@@ -227,10 +230,19 @@ def _or_bits(bits: list[SparkColumn]) -> SparkColumn:
 
 
 def interpreted(expression: SparkColumn) -> SparkColumn:
-    """An expression that Spark does not compile: of hundreds of conditions it could not, and would say so at length."""
+    """An expression that Spark does not compile: of thousands of conditions it could not, and would say so at length."""
     # Of the functions that take a function, zip_with is one that Spark always interprets.
     one = f.array(f.lit(0))
     return f.get(f.zip_with(one, one, lambda left, right: expression), f.lit(0))
+
+
+def _compiled_apart(word: SparkColumn) -> SparkColumn:
+    """A word that Spark compiles by itself, as many short methods, and not as one with all else of its stage.
+
+    Java interprets methods that are too long. Next to something that Spark interprets, nothing is compiled into the
+    stage; two to seven times as fast as :func:`interpreted` for 100 to 1,000 features.
+    """
+    return word.bitwiseOR(interpreted(f.lit(0).cast("bigint")))
 
 
 def never_fails(predicate: Predicate) -> bool:
