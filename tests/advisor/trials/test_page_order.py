@@ -12,7 +12,7 @@ from sidestep.advisor.trials.page_order import best_page_order
 from sidestep.advisor.trials.sample import Sample, sample_of
 from sidestep.advisor.trials.trial import Blocks
 from sidestep.layout.pages import ANY_ORDER, PAGE_ROWS, PageOrder
-from sidestep.predicate import DOUBLE, INTEGER, STRING, Formula, between, column, compare, normalize
+from sidestep.predicate import DOUBLE, INTEGER, STRING, Formula, Predicate, between, column, compare, normalize
 
 TYPES = {"x": INTEGER, "y": INTEGER, "z": DOUBLE, "kind": STRING}
 X, Y, Z, KIND = (column(name, type) for name, type in TYPES.items())
@@ -37,7 +37,7 @@ def needs(of: Sample, queries: list[Formula]) -> Needs:
     return needs_of(of, queries, np.ones(len(queries)), np.zeros((0, len(queries)), np.bool_))
 
 
-def order_for(*queries: object) -> PageOrder:
+def order_for(*queries: Predicate) -> PageOrder:
     of = sample()
     return best_page_order(of, four_blocks(), needs(of, [normalize(each) for each in queries]), NO_FEATURES)
 

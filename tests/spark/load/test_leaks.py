@@ -28,7 +28,7 @@ def root(spark, tmp_path):
 
 
 def wait_for(spark, done, seconds=240):
-    """Idle threads of Spark's pools, which live for 60 s, hold on to the session that was active when they were made."""
+    """Idle threads of Spark's pools live for 60 s, and hold on to the session that was active when they were made."""
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline

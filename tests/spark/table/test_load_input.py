@@ -161,7 +161,8 @@ def test_many_features_are_not_compiled_into_one_method(spark, source, count):
     found = with_words(rows, checked).select(*checked.words)
     plan = found._jdf.queryExecution().executedPlan().toString()
     assert ("*(1) Project" in plan) == (count <= MOST_TOGETHER)
-    assert sum(bin(word & (2**64 - 1)).count("1") for row in found.collect() for word in row) == min(count, rows.count())
+    bits = sum(bin(word & (2**64 - 1)).count("1") for row in found.collect() for word in row)
+    assert bits == min(count, rows.count())
 
 
 def test_a_function_of_pythons_among_many_features(spark, source):

@@ -9,8 +9,10 @@ import numpy as np
 
 from sidestep.advisor.families.family import Arrangement, Material, Plans
 from sidestep.advisor.trials.sample import RowNumbers, Sample
-from sidestep.advisor.trials.trial import by_group, group_sample, shares_read
+from sidestep.advisor.trials.sides import Describer
+from sidestep.advisor.trials.trial import by_group, group_sample
 from sidestep.layout.demand import Demands
+from sidestep.layout.vectors import unpack
 
 MOST_ORDERS = 3
 LEAST_GAIN = 0.02
@@ -58,10 +60,15 @@ def _choose_order(material: Material, orders: Sequence[tuple[str, ...]]) -> tupl
     asked = asked[counts[asked] > 0]
     if not len(sample) or not len(asked):
         return orders[0], ()
-    filters = [material.queries[int(at)] for at in asked]
+    needs = material.needs.take(asked)
+    describer = Describer(sample, needs, np.ascontiguousarray(unpack(vectors, demands.features).T))
+    conditions = describer.conditions(needs)
 
     def reads(group: RowNumbers, order: tuple[str, ...]) -> float:
-        shares = shares_read(sample, by_group(sample, group, order, block), filters, material.features, vectors)
+        blocks = by_group(sample, group, order, block)
+        block_of_row = np.repeat(np.arange(len(blocks)), blocks.sizes)
+        sides = describer.describe(blocks.order, block_of_row, len(blocks))
+        shares = ~conditions.skipped(sides) @ blocks.sizes / len(sample)
         # A query that reads nothing of the sample still reads something; no layout wins by the luck of a draw.
         least = block / max(1, len(sample))
         return float(np.exp(np.average(np.log(np.maximum(shares, least)), weights=counts[asked])))

@@ -184,7 +184,7 @@ class Describer:
     def describe(self, rows: RowNumbers, bin_of_row: RowNumbers, bins: int) -> Sides:
         """What is known of the rows in each bin; bins may be empty."""
         # Numbers of two bytes are sorted by their digits, in a fraction of the time.
-        order = np.argsort(bin_of_row.astype(np.int16), kind="stable")
+        order = np.argsort(bin_of_row.astype(np.int16) if bins < 1 << 15 else bin_of_row, kind="stable")
         counts = np.bincount(bin_of_row, minlength=bins)
         filled = np.flatnonzero(counts)
         starts = (np.cumsum(counts) - counts)[filled]

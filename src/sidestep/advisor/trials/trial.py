@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -132,8 +133,15 @@ def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (),
     if features and words is not None and len(starts):
         unions = np.bitwise_or.reduceat(words[blocks.order], starts, axis=0)
         known = np.ones(len(blocks), np.bool_)
-        synopses.append(UnionVectors(tuple(features), np.ascontiguousarray(unions.T), known))
+        synopses.append(_vectors_of(tuple(features)).over(np.ascontiguousarray(unions.T), known))
     return Catalog(np.zeros(len(sizes), np.int32), sizes, sizes, min(1, len(sizes)), tuple(synopses))
+
+
+@lru_cache(maxsize=2)
+def _vectors_of(features: tuple[Formula, ...]) -> UnionVectors:
+    """Vectors of no blocks: the same queries are held against the same features in dozens of arrangements."""
+    words = np.zeros((-(-len(features) // 64), 0), np.uint64)
+    return UnionVectors(features, words, np.zeros(0, np.bool_), branchings={})
 
 
 def catalog_of_values(sample: Sample, name: str) -> Catalog:

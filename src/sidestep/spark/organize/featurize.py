@@ -230,7 +230,7 @@ def _or_bits(bits: list[SparkColumn]) -> SparkColumn:
 
 
 def interpreted(expression: SparkColumn) -> SparkColumn:
-    """An expression that Spark does not compile: of thousands of conditions it could not, and would say so at length."""
+    """An expression that Spark does not compile: of thousands of conditions it could not, and says so at length."""
     # Of the functions that take a function, zip_with is one that Spark always interprets.
     one = f.array(f.lit(0))
     return f.get(f.zip_with(one, one, lambda left, right: expression), f.lit(0))

@@ -213,7 +213,8 @@ class LoadReport(Report):
         """How the rows of a block are sorted, in words; empty if that is open."""
         if not self.spec.page_order:
             return ""
-        return f"sorted by {', '.join(self.spec.page_order)}: {self.spec.page_share:.0%} of a block for the log's queries"
+        columns = ", ".join(self.spec.page_order)
+        return f"sorted by {columns}: {self.spec.page_share:.0%} of a block for the log's queries"
 
     def _groups_table(self) -> Grid:
         rows: list[list[Cell | str]] = [

@@ -11,7 +11,7 @@ from sidestep.store.sidecars.layout import LayoutSpec
 from sidestep.store.sidecars.sidecar import JsonObject, Numbered
 
 FORMAT = 4
-"""In 2, layouts are of format 4; 3 has how many times the table's cells may be stored; in 4, layouts are of format 5."""
+"""In 2, layouts are of format 4; 3 has how many times cells may be stored; in 4, layouts are of format 5."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sidestep.predicate.formula import All, Any, Formula, Names, Within, all_of, names_in, within
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
-from sidestep.synopsis.features.union_vectors import FeatureStatement, UnionVectors
+from sidestep.synopsis.features.union_vectors import MOST_REMEMBERED, FeatureStatement, UnionVectors
 
 _MOST_LISTED = 1_000
 """A pattern divides sets of up to so many values."""
@@ -43,6 +43,17 @@ def branches(vectors: Sequence[UnionVectors], formula: All, most: int) -> tuple[
     Of the children whose branches a feature might answer only together with others, the one with the fewest is taken;
     none if there is none. What is left to choose is for the next step.
     """
+    remembered = vectors[0].branchings if len(vectors) == 1 else None
+    if remembered is None:
+        return _branches(vectors, formula, most)
+    if (formula, most) not in remembered:
+        if len(remembered) >= MOST_REMEMBERED:
+            remembered.clear()
+        remembered[formula, most] = _branches(vectors, formula, most)
+    return remembered[formula, most]
+
+
+def _branches(vectors: Sequence[UnionVectors], formula: All, most: int) -> tuple[Formula, ...]:
     best: tuple[Formula, ...] = ()
     of_child = [names_in(child) for child in formula.children]
     every = frozenset().union(*of_child)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.errors import SidestepError
-from sidestep.predicate.formula import Any, Formula, Matches, Names, Within, atoms, columns_of_atom, names_in
+from sidestep.predicate.formula import All, Any, Formula, Matches, Names, Within, atoms, columns_of_atom, names_in
 from sidestep.predicate.intervals import IntervalSet
 from sidestep.predicate.like import LikePattern
 from sidestep.predicate.nodes import Column
@@ -69,6 +69,8 @@ class UnionVectors:
     name: str = "union vector"
     answers: dict[Formula, tuple[int, ...]] = field(default_factory=dict, repr=False)
     """What was asked before, and the features that answered."""
+    branchings: dict[tuple[All, int], tuple[Formula, ...]] | None = field(default=None, repr=False)
+    """How conjunctions were taken apart before, if that is remembered: see :mod:`.branches`."""
 
     def __post_init__(self) -> None:
         shape = (-(-len(self.features) // 64), len(self.known))
@@ -86,7 +88,13 @@ class UnionVectors:
             for at, feature in enumerate(self.features)
             if all(column in among for atom in atoms(feature) for column in columns_of_atom(atom))
         )
-        return replace(self, usable=usable, answers={}) if usable else None
+        return replace(self, usable=usable, answers={}, branchings=None) if usable else None
+
+    def over(self, words: npt.NDArray[np.uint64], known: Mask) -> UnionVectors:
+        """The same features over other blocks; what was found of the features is found, whatever the blocks."""
+        other = replace(self, words=words, known=known)
+        other.__dict__.update(columns=self.columns, statements=self.statements, _subsumption=self._subsumption)
+        return other
 
     def can_satisfy(self, formula: Formula) -> Answer | None:
         wanted = self.answering(formula)
