@@ -27,7 +27,9 @@ from bench.outofbox_judge import (
     Reads,
     as_arrived,
     choose_columns,
+    cut_into_pages,
     describe,
+    paged_reads,
     reads,
     sorted_by,
     terms_of,
@@ -50,8 +52,13 @@ MORE = (
     "zorder_sets",
     "qdtree_bounds",
     "sidestep_planned",
+    "asis_pages",
+    "sort_pages",
+    "zorder_pages",
+    "qdtree_pages",
 )
-"""Further figures: columns chosen by the later queries themselves, with sets of values and without, and as planned."""
+"""Further figures: columns chosen by the later queries themselves, with sets of values and without, as planned, and
+with pages that readers pass over as in sidestep's files (in the Qd-tree's blocks, rows lie by the column of *sort*)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +112,12 @@ def figures(done: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "ratio_to_best_simple": to_simple,
         "worst_ratio_to_qdtree": max(to_tree.values()),
         "ratio_to_qdtree": to_tree,
+        "ratio_to_best_simple_with_pages": {
+            name: _ratio(each["sidestep"], min(each[f"{one}_pages"] for one in SIMPLE)) for name, each in rows.items()
+        },
+        "ratio_to_qdtree_with_pages": {
+            name: _ratio(each["sidestep"], each["qdtree_pages"]) for name, each in rows.items()
+        },
         "choose_cpu_share": {name: each["load"]["choose_cpu_share"] for name, each in done.items()},
         "more_rows_pct": {name: {one: each[one] for one in MORE} for name, each in rows.items()},
         "blocks": {name: each["blocks"] for name, each in done.items()},
@@ -229,7 +242,11 @@ class Judge:
         described["qdtree_bounds"] = self._describe(made["qdtree"])
         counts = {name: len(made[name].starts) for name in (*SIMPLE, "qdtree")}
         labels = {name: each.label for name, each in made.items() if each.label}
-        return {name: reads(each, self.later, files) for name, each in described.items()}, counts, labels
+        read = {name: reads(each, self.later, files) for name, each in described.items()}
+        for name in (*SIMPLE, "qdtree"):
+            pages = cut_into_pages(table, made[name], chosen.sort if name == "qdtree" else None)
+            read[f"{name}_pages"] = paged_reads(described[name], self._describe(pages), self.later)
+        return read, counts, labels
 
     def _simple(self, name: str, chosen: Chosen, blocks: int) -> Arrangement:
         if name == "sort":

@@ -29,6 +29,8 @@ from bench.outofbox_filters import (
     is_plain,
 )
 
+PAGE = 2_000
+"""Rows of a page, where an arrangement has such."""
 SAMPLE = 60_000
 """Rows on which columns are chosen."""
 MOST_VALUES = 256
@@ -132,12 +134,31 @@ def reads(blocks: Blocks, queries: Sequence[Bound], files: int) -> Reads:
     return Reads(tuple(rows), tuple(touched))
 
 
+def paged_reads(blocks: Blocks, pages: Blocks, queries: Sequence[Bound]) -> Reads:
+    """What queries read where readers know the bounds of pages too, which are runs of rows within a block."""
+    block = np.searchsorted(np.cumsum(blocks.rows), np.cumsum(pages.rows) - pages.rows, "right")
+    kept = (pages.may_match(query) & blocks.may_match(query)[block] for query in queries)
+    return Reads(tuple(int(pages.rows[each].sum()) for each in kept), ())
+
+
 def rows_read(blocks: Blocks, queries: Sequence[Bound]) -> int:
     return sum(int(blocks.rows[blocks.may_match(query)].sum()) for query in queries)
 
 
 def as_arrived(rows: int, blocks: int) -> Arrangement:
     return Arrangement(np.arange(rows), even_starts(rows, blocks))
+
+
+def cut_into_pages(table: Terms, arrangement: Arrangement, column: str | None = None) -> Arrangement:
+    """An arrangement whose blocks are cut into pages, their rows sorted by a column before, if one is given."""
+    order = arrangement.order
+    if column is not None:
+        block = np.repeat(np.arange(len(arrangement.starts)), arrangement.sizes)
+        codes: Ints = table.coded(column).codes[order].astype(np.int64)
+        order = order[np.lexsort((codes, block))]
+    ends = arrangement.starts + arrangement.sizes
+    starts = [np.arange(start, end, PAGE) for start, end in zip(arrangement.starts, ends, strict=True)]
+    return Arrangement(order, np.concatenate(starts), arrangement.label)
 
 
 def sorted_by(table: Terms, column: str, blocks: int) -> Arrangement:

@@ -164,7 +164,13 @@ def test_bad_statements_are_sentences(spark, root, statement, said):
         "-a < +b",
         "a || b = 'x'",
         "a /* no */ LIKE /* ( */ 'x'",
+        # One object stands for each of these, wherever a statement has it.
+        "a_column_with_a_long_name = 1 AND another_column_with_a_long_name = 2 AND true",
         "true",
+        "NOT false",
+        "a = true",
+        "true OR a = 1",
+        "(a = 1 AND false)",
     ],
 )
 def test_conditions_are_found_in_the_text(spark, condition):

@@ -171,10 +171,13 @@ public final class StatementReader {
     return at < sql.length() && sql.charAt(at) == ')' ? at : -1;
   }
 
-  private static void widen(Expression e, int[] span) {
+  private void widen(Expression e, int[] span) {
+    // TRUE and FALSE are one object each, which stands where the first statement had it that was ever parsed.
+    if (e == Literal.TrueLiteral() || e == Literal.FalseLiteral()) return;
     // Of EXISTS the parser notes where what it is part of stands.
     Origin origin = e instanceof Exists ? ((Exists) e).plan().origin() : e.origin();
-    if (origin.startIndex().isDefined() && origin.stopIndex().isDefined()) {
+    if (origin.startIndex().isDefined() && origin.stopIndex().isDefined()
+        && ((Integer) origin.stopIndex().get()).intValue() < sql.length()) {
       span[0] = Math.min(span[0], ((Integer) origin.startIndex().get()).intValue());
       span[1] = Math.max(span[1], ((Integer) origin.stopIndex().get()).intValue());
     }
