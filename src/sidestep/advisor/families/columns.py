@@ -149,8 +149,8 @@ class ColumnTrials:
         return tuple(sorted(self._needs.sets))
 
     def arrange_for(self, columns: Floats) -> ArrangedGroup:
-        """The arrangement with which queries read least, if each reads so many columns here, in parts of a hundredth."""
-        return self._try_for(np.rint(100 * columns).astype(np.int32))[0]
+        """The arrangement with which queries read least, if each reads so many columns here."""
+        return self._try_for(columns.astype(np.int32))[0]
 
     def read_by_all(self, group: ArrangedGroup) -> Floats:
         """The rows that each filter reads of columns that are so arranged, whether its queries ask for them or not."""

@@ -22,11 +22,6 @@ from sidestep.layout.vectors import Bits, Words, unpack
 from sidestep.layout.weights import Floats
 
 
-UNSEEN = 0.1
-"""How much a query counts in parts of all rows that its path does not lead to: later ones like it, with other values,
-may find no copy that has the rows they want."""
-
-
 @dataclass(frozen=True, eq=False)
 class LayoutPart:
     """Columns of a table in some of its rows, or in all of them, that are stored and arranged together.
@@ -42,7 +37,7 @@ class LayoutPart:
     rest: bool
     """Instead, the rows that satisfy none of them."""
     columns_read: Floats
-    """For each query of the workload, how many columns it reads here, or would read if it found no copy."""
+    """For each query of the workload, how many columns it reads here."""
 
     def holds(self, bits: Bits) -> Bits:
         """Which rows are of this part; ``bits`` has rows by features."""
@@ -58,14 +53,12 @@ def parts_of(workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, 
     path = retrieve(workload.reads, layouts, cost).layout
     for at, (layout, reads) in enumerate(zip(scheme.layouts, layouts, strict=True)):
         columns = (path == at).sum(axis=1).astype(np.float64)
-        masters = workload.reads[:, sorted(layout.masters)].sum(axis=1)
         if layout.whole:
-            yield LayoutPart(at, layout.columns, None, False, np.maximum(columns, UNSEEN * masters))
+            yield LayoutPart(at, layout.columns, None, False, columns)
             continue
         yield LayoutPart(at, layout.columns, layout.features, False, columns)
         if layout.masters:
-            rest = np.where(reads.eligible, 0.0, columns)
-            yield LayoutPart(at, layout.masters, layout.features, True, np.maximum(rest, UNSEEN * masters))
+            yield LayoutPart(at, layout.masters, layout.features, True, np.where(reads.eligible, 0.0, columns))
 
 
 class PartTrials:
