@@ -30,7 +30,9 @@ from bench.outofbox_judge import (
     Arrangement,
     as_arrived,
     choose_columns,
+    cut_into_pages,
     describe,
+    paged_reads,
     reads,
     rows_read,
     sorted_by,
@@ -155,6 +157,25 @@ def test_no_arrangement_loses_a_row(name):
             for query in judge.later:
                 matches = np.logical_or.reduceat(matching_rows(query, codes)[arrangement.order], arrangement.starts)
                 assert not (matches & ~blocks.may_match(query)).any()
+
+
+def test_pages_are_read_where_rows_match_and_blocks_are_read():
+    kind = make_kind("star", 9_000, 60, 1)
+    judge, table = Judge(kind), kind.table
+    arrangement = as_arrived(table.rows, 2)
+    blocks = describe(table, arrangement, judge.terms, sets=True)
+    codes = {term: table.coded(term).codes for term in judge.terms}
+    column = next(term for term in judge.terms if is_plain(term))
+    for pages in (cut_into_pages(table, arrangement), cut_into_pages(table, arrangement, column)):
+        assert np.diff(pages.starts, append=table.rows).tolist() == [2_000, 2_000, 500, 2_000, 2_000, 500]
+        assert np.array_equal(np.sort(pages.order[:4_500]), np.arange(4_500)), "rows stay in their block"
+        described = describe(table, pages, judge.terms)
+        for query in judge.later:
+            (read,), (whole,) = (
+                each.rows for each in (paged_reads(blocks, described, [query]), reads(blocks, [query], 1))
+            )
+            matches = np.logical_or.reduceat(matching_rows(query, codes)[pages.order], pages.starts)
+            assert pages.sizes[matches].sum() <= read <= whole
 
 
 @pytest.mark.parametrize("name", KINDS)
