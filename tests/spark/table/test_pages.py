@@ -41,7 +41,7 @@ def read(spark, laid) -> tuple[int, int]:
     """Rows that the query reads, and rows of the blocks that it does not skip."""
     with sidestep.enable(spark):
         asked = sidestep.read(spark, laid).where(QUERY)
-        expected = {row.v for row in sidestep.read(spark, laid).collect() if row.city == "c3" and row.size < 400}
+        expected = {row.v for row in sidestep.read(spark, laid).collect() if row.city == "c3" and row["size"] < 400}
         assert {row.v for row in asked.collect()} == expected
         (scan,) = sidestep.explain(asked).scans
         assert scan.rows is not None
@@ -76,3 +76,18 @@ def test_the_report_says_how_blocks_are_sorted(spark, laid, tmp_path):
     plain = sidestep.load(spark, laid.parent / "t", tmp_path / "small", log=LOG, min_size=1_000, family="as is")
     assert plain.spec.page_order == (), "a block is a page"
     assert "within blocks" not in str(plain)
+
+
+def test_changes_find_their_rows_in_files_of_pages(spark, laid, tmp_path):
+    """Rows are known by their number in the file, whichever pages were passed over on the way to them."""
+    target = tmp_path / "changed"
+    sidestep.load(spark, laid.parent / "t", target, log=LOG, min_size=BLOCK, family="as is")
+    table = {(row.city, row["size"], row.v) for row in spark.read.parquet(str(laid.parent / "t")).collect()}
+    sidestep.delete(spark, target, "city = 'c5' AND size >= 900")
+    sidestep.update(spark, target, {"size": "-1"}, "city = 'c7' AND size BETWEEN 10 AND 20")
+    source = spark.createDataFrame([("c9", 500)], "city string, size int")
+    merge = sidestep.merge(spark, target, source, "target.city = source.city AND target.size = source.size")
+    merge.when_matched_delete().run()
+    kept = {row for row in table if not (row[0] == "c5" and row[1] >= 900) and row[:2] != ("c9", 500)}
+    expected = {(city, -1 if city == "c7" and 10 <= size <= 20 else size, v) for city, size, v in kept}
+    assert {(row.city, row["size"], row.v) for row in sidestep.read(spark, target).collect()} == expected

@@ -31,7 +31,7 @@ from sidestep.advisor.trials.trial import Blocks, Shares, catalog_of
 from sidestep.errors import SidestepError
 from sidestep.layout.demand import Demand, Demands, is_time_type
 from sidestep.layout.maxskip import block_sizes
-from sidestep.layout.pages import ANY_ORDER, PageOrder
+from sidestep.layout.pages import ANY_ORDER, PAGE_ROWS, PageOrder
 from sidestep.layout.tree import Cut
 from sidestep.layout.vectors import Bits, pack
 from sidestep.predicate import DataType, Formula, all_of
@@ -59,6 +59,8 @@ TRIAL_ROWS, TRIAL_BLOCKS, ROWS_OF_BLOCK = 10_000, 320, 100
 """Rows of a trial at least, its blocks at most, and rows for each of them."""
 FINAL_ROWS, MOST_FINAL_ROWS = 400, 120_000
 """Rows by which the layout that was chosen is made: for each block, and in all."""
+PAGED_ROWS, MOST_PAGED_ROWS = 6_000, 40_000
+"""Rows by which the order within blocks is chosen, at least and at most."""
 MOST_QUERIES = 250
 """Distinct filters that layouts are made from, and that judge them: those of most queries. The last has twice these."""
 HELD_OUT = 0.4
@@ -411,13 +413,17 @@ def _layout(
 
 def _page_order(material: Material, arrangement: Arrangement) -> PageOrder:
     """How rows are sorted within the blocks of an arrangement, as the queries that it was made for have it."""
-    if not len(material.sample):
+    rows = material.sample.rows
+    if not len(material.sample) or material.min_size <= PAGE_ROWS:
         return ANY_ORDER
-    blocks = arrangement.blocks(material.sample, material.words, material.demands, material.block)
+    wanted = min(MOST_PAGED_ROWS, max(PAGED_ROWS, ROWS_OF_BLOCK * (rows // material.min_size)))
+    few = np.arange(0, len(material.sample), max(1, len(material.sample) // wanted))
+    sample, words = material.sample.take(few), material.words[few]
+    blocks = arrangement.blocks(sample, words, material.demands, sample.rows_for(material.min_size))
     if arrangement.featured:
-        return best_page_order(material.sample, blocks, material.needs, material.satisfied)
+        return best_page_order(sample, blocks, material.needs, material.satisfied[:, few])
     needs = replace(material.needs, subsumes=material.needs.subsumes[:0])
-    return best_page_order(material.sample, blocks, needs, material.satisfied[:0])
+    return best_page_order(sample, blocks, needs, material.satisfied[:0, few])
 
 
 def _units_of_leaves(rows: npt.NDArray[Any], unit_rows: int) -> tuple[int, ...]:
