@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 import sidestep
 from sidestep.errors import Conflict, SidestepError
@@ -101,6 +102,25 @@ def test_a_refused_commit_leaves_neither_files_nor_entries(spark, tmp_path, monk
     check(spark, root, made(0, 60) + made(500, 30))
     after = open_index(root).block_ids.tolist()
     assert len(set(after)) == len(after) > len(ids), "every block has an id of its own"
+
+
+def test_a_column_that_others_add_meanwhile_is_null_in_the_rows(spark, tmp_path, monkeypatch):
+    root = new_table(spark, tmp_path / "table", made(0, 60))
+    commit, calls = state.commit, []
+
+    def after_another(*arguments, **options):
+        if not calls:
+            DeltaTable(str(root)).alter.add_columns([Field("late", PrimitiveType("string"))])
+        calls.append(options["operation"])
+        return commit(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "commit", after_another)
+        append(spark, str(root), frame(spark, made(500, 30)))
+    assert len(calls) == 2
+    rows = sidestep.read(spark, root)
+    assert rows.count() == 90
+    assert rows.where("late IS NULL").count() == 90
 
 
 def test_ids_do_not_run_over(spark, tmp_path, monkeypatch):

@@ -64,21 +64,26 @@ def append(
     if has_groups(location):
         return _append_to_groups(spark, location, rows, synopses, index_dir, Watch(spark.sparkContext, progress))
     root = find_table(spark, table)
-    given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
     watch = Watch(spark.sparkContext, progress)
-    state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
-    matched = match_columns(given, state.schema, root.uri)
-    with watch.stage("write"):
-        written = write_on_spark(prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
-    version = state.snapshot.version
-    if not written:
-        check_rows(state, source, written)
-    else:
-        # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
-        version = commit_files(
-            state, written, (), source=source, operation="WRITE", data_change=True, watch=watch
-        ).version
-    return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
+
+    def work() -> WriteReport:
+        given, source = (rows, None) if isinstance(rows, DataFrame) else _read(quiet_session(spark), rows)
+        state = open_table(given.sparkSession, root, index_dir, synopses=synopses)
+        matched = match_columns(given, state.schema, root.uri)
+        with watch.stage("write"):
+            written = write_on_spark(prepare_rows(matched, state), state.target, _plan_files(state), by_task=True)
+        version = state.snapshot.version
+        if not written:
+            check_rows(state, source, written)
+        else:
+            # It depends on nothing that it read but the columns, so no other writer's rows are in its way.
+            version = commit_files(
+                state, written, (), source=source, operation="WRITE", data_change=True, watch=watch
+            ).version
+        return WriteReport.of("append", state, version, written, watch.stages, rows=sum(file.rows for file in written))
+
+    # Others may add a column meanwhile: the rows are then written for the columns that there are.
+    return with_retries(work)
 
 
 def _append_to_groups(
