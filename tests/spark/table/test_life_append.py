@@ -12,6 +12,7 @@ from sidestep.errors import Conflict, SidestepError
 from sidestep.spark.table import state
 from sidestep.spark.table.append import append
 from sidestep.store import open_index
+from sidestep.store.commit.transaction import commit
 from sidestep.synopsis.recipe import Recipe
 from tests.spark.living import FEATURES, MIN_SIZE, arrow, blocks_of, check, frame, made, new_table, paths, units
 
@@ -106,7 +107,7 @@ def test_a_refused_commit_leaves_neither_files_nor_entries(spark, tmp_path, monk
 
 def test_a_column_that_others_add_meanwhile_is_null_in_the_rows(spark, tmp_path, monkeypatch):
     root = new_table(spark, tmp_path / "table", made(0, 60))
-    commit, calls = state.commit, []
+    calls: list[str] = []
 
     def after_another(*arguments, **options):
         if not calls:
