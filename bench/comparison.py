@@ -136,17 +136,21 @@ class Comparison:
         kind = ("" if count is None else f"-{count}") + ("-narrow" if narrow else "")
         return self.layout(f"laid-out-{work.name}-{min_size}{kind}", make)
 
-    def others(self, work: Workload, like: Layout) -> dict[str, Layout]:
-        """The layouts to compare with, in as many blocks and files as that one."""
-        found = {}
+    def others(self, work: Workload, like: Layout, names: Sequence[str]) -> dict[str, Layout]:
+        """The layouts of these names to compare with, in as many blocks and files as that one."""
+        found: dict[str, Layout] = {}
         # With few blocks to a file, their number could only be met by chance.
         files = max(1, min(like.files, like.blocks // 50))
-        last = self.journal.once("last order", self._last_order)
+        last = self.journal.once("last order", self._last_order) if "full" in names else 0
         for arrangement in (natural(files, last), range1(), range2()):
+            if arrangement.name not in names:
+                continue
             found[arrangement.name] = self.layout(
                 f"{arrangement.name}-{like.blocks}",
                 partial(write_arrangement, self.spark, self.source, arrangement=arrangement, blocks=like.blocks),
             )
+        if "zorder" not in names:
+            return found
         chosen = self.journal.once(f"z-order {work.name} {like.blocks}", lambda: self._z_columns(work, like.blocks))
         columns = chosen["columns"]
         found["zorder"] = self.layout(
@@ -200,6 +204,11 @@ class Comparison:
 
         planned: list[list[int]] = self.journal.once(f"planned {work.name} {Path(layout.path).name}", plan)
         return planned
+
+    def whole(self, work: Workload, layout: Layout) -> list[list[int]]:
+        """For each test query what a scan of all blocks of a layout reads: rows and bytes."""
+        reader = self.reader(layout)
+        return [[each.rows, each.bytes] for each in (reader.everything(text) for _, text in work.test)]
 
     def actual(self, work: Workload) -> list[int]:
         """For each test query the rows that satisfy its filter."""

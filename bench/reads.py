@@ -66,6 +66,10 @@ class Reader:
         taken = sum(int(self.sizes.columns[name][kept].sum()) for name in columns)
         return Reads(int(self.sizes.rows[kept].sum()), taken)
 
+    def everything(self, text: str) -> Reads:
+        """What a scan of all blocks would read of the columns that the query names."""
+        return Reads(int(self.sizes.rows.sum()), sum(int(self.sizes.columns[name].sum()) for name in columns_in(text)))
+
     @cached_property
     def sizes(self) -> ChunkSizes:
         return chunk_sizes(Path(self.layout.path), open_index(self.layout.path))

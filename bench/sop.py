@@ -20,9 +20,11 @@ import sidestep
 from bench.comparison import ZIPF, Comparison, add_comparison_arguments, workload
 from bench.denorm import TEMPLATES
 from bench.layouts import Layout
+from bench.options import add_parts
 from sidestep.spark.rule.session import Enabled
 
 LAYOUTS = ("full", "range1", "range2", "zorder", "sop")
+_COUNTED = ("rows", "planned_rows", "bytes", "planned_bytes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first of them; it is the one that is timed")
     parser.add_argument("--parameters", default="uniform,skewed", help="how parameters are drawn, of these two")
     parser.add_argument("--sizes", default="500,2000,20000", help="further least sizes, for SOP's rows alone")
+    add_parts(parser, LAYOUTS, "--layouts")
     parser.add_argument("--timed", type=int, default=16, help="test queries of the first seed that are run and timed")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each, after one that is not")
     add_comparison_arguments(parser)
@@ -80,6 +83,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def measured(comparison: Comparison, enabled: Enabled, parameters: str) -> dict[str, Any]:
     """All figures for one way to draw parameters: planned over all seeds, timed on the first."""
     args = comparison.args
+    names: tuple[str, ...] = args.layouts
     works = [workload(parameters, seed, args.train, args.test) for seed in _seeds(args)]
     like = comparison.sop(workload("uniform", args.seed, args.train, args.test), args.min_size)
     planned: list[dict[str, list[list[int]]]] = []
@@ -87,31 +91,32 @@ def measured(comparison: Comparison, enabled: Enabled, parameters: str) -> dict[
     kept: dict[str, Layout] = {}
     z_orders: list[Layout] = []
     for work in works:
-        layouts = {**comparison.others(work, like), "sop": comparison.sop(work, args.min_size)}
-        planned.append({name: comparison.planned(enabled, work, layouts[name]) for name in LAYOUTS})
+        layouts = {**comparison.others(work, like, names), "sop": comparison.sop(work, args.min_size)}
+        planned.append({name: comparison.planned(enabled, work, layouts[name]) for name in names})
+        planned[-1]["whole"] = comparison.whole(work, layouts[names[0]])
         planned[-1]["actual"] = [[rows, 0] for rows in comparison.actual(work)]
         if work.seed == args.seed:
             kept = layouts
-            timed = comparison.timed(enabled, work, {name: layouts[name] for name in LAYOUTS})
+            timed = comparison.timed(enabled, work, {name: layouts[name] for name in names})
         else:
             comparison.drop(layouts["sop"])
-        z_orders.append(layouts["zorder"])
+        z_orders += [layouts["zorder"]] if "zorder" in layouts else []
     for layout in z_orders[1:]:
         if layout != z_orders[0]:
             comparison.drop(layout)
     every = [template for work in works for template, _ in work.test]
     return {
-        "rows_pct": _shares(planned, 0, (*LAYOUTS, "actual")),
-        "bytes_pct": _shares(planned, 1, LAYOUTS),
-        "seconds": {name: round(sum(each["seconds"][name] for each in timed), 3) for name in LAYOUTS} if timed else {},
+        "rows_pct": _shares(planned, 0, (*names, "actual")),
+        "bytes_pct": _shares(planned, 1, names),
+        "seconds": {name: round(sum(each["seconds"][name] for each in timed), 3) for name in names} if timed else {},
         "timed_queries": len(timed),
-        "run": _run_shares(timed),
+        "run": _run_shares(timed, names, kept[names[0]].rows),
         "min_size": args.min_size,
-        "blocks": {name: kept[name].blocks for name in LAYOUTS},
-        "size_on_disk": {name: kept[name].bytes for name in LAYOUTS},
-        "load_seconds": {name: round(kept[name].seconds, 1) for name in LAYOUTS},
-        "per_template": per_template(planned, every, timed),
-        "seeds": [_shares([one], 0, (*LAYOUTS, "actual")) for one in planned],
+        "blocks": {name: kept[name].blocks for name in names},
+        "size_on_disk": {name: kept[name].bytes for name in names},
+        "load_seconds": {name: round(kept[name].seconds, 1) for name in names},
+        "per_template": per_template(planned, every, timed, names),
+        "seeds": [_shares([one], 0, (*names, "actual")) for one in planned],
         "choices": {"zorder": [layout.details["columns"] for layout in z_orders], "sop": kept["sop"].details},
     }
 
@@ -141,41 +146,48 @@ def _shares(planned: Sequence[dict[str, list[list[int]]]], at: int, names: Seque
     """Per layout, what all queries read by what full scans would, in percent: the mean over seeds."""
     found = {}
     for name in names:
-        ratios = [sum(q[at] for q in one[name]) / max(1, sum(q[at] for q in one["full"])) for one in planned]
+        ratios = [sum(q[at] for q in one[name]) / max(1, sum(q[at] for q in one["whole"])) for one in planned]
         found[name] = round(100 * statistics.mean(ratios), 3)
     return found
 
 
-def _run_shares(timed: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """What Spark counted as the timed queries ran, and what was planned for them, in percent of full scans.
+def _run_shares(
+    timed: Sequence[dict[str, Any]], names: Sequence[str], table_rows: int
+) -> dict[str, dict[str, float]]:
+    """What Spark counted as the timed queries ran, and what was planned for them: rows in percent of the table's, and MB.
 
     Bytes as counted hold footers and what is read ahead. Rows may be fewer than planned where Spark passes over a row
-    group by itself.
+    group, or pages of one, by itself.
     """
-    found = {}
-    for what in ("rows", "planned_rows", "bytes", "planned_bytes"):
-        total = {name: sum(each[what][name] for each in timed) for name in LAYOUTS}
-        found[f"{what}_pct"] = {name: round(100 * size / max(1, total["full"]), 3) for name, size in total.items()}
-    return found
+    every = max(1, len(timed) * table_rows)
+    total = {what: {name: sum(each[what][name] for each in timed) for name in names} for what in _COUNTED}
+    return {
+        **{f"{what}_pct": {name: round(100 * n / every, 3) for name, n in total[what].items()} for what in _COUNTED[:2]},
+        **{f"{what}_mb": {name: round(n / 1e6, 3) for name, n in total[what].items()} for what in _COUNTED[2:]},
+    }
 
 
 def per_template(
-    planned: Sequence[dict[str, list[list[int]]]], templates: Sequence[str], timed: Sequence[dict[str, Any]]
+    planned: Sequence[dict[str, list[list[int]]]],
+    templates: Sequence[str],
+    timed: Sequence[dict[str, Any]],
+    names: Sequence[str] = LAYOUTS,
 ) -> dict[str, Any]:
     """Rows read in percent and seconds for each template, and whether SOP reads over a tenth more than the Z-order."""
     found: dict[str, Any] = {}
     for template in (each.__name__ for each in TEMPLATES):
         rows = {}
-        for name in (*LAYOUTS, "actual"):
+        for name in (*names, "actual"):
             flat = [query[0] for one in planned for query in one[name]]
-            full = [query[0] for one in planned for query in one["full"]]
+            full = [query[0] for one in planned for query in one["whole"]]
             mine = [number for number, each in enumerate(templates) if each == template]
             rows[name] = round(100 * sum(flat[n] for n in mine) / max(1, sum(full[n] for n in mine)), 3)
         seconds = {
             name: round(sum(each["seconds"][name] for each in timed if each["template"] == template), 3)
-            for name in LAYOUTS
+            for name in names
         }
-        found[template] = {"rows_pct": rows, "seconds": seconds, "worse": rows["sop"] > 1.1 * rows["zorder"]}
+        worse = rows["sop"] > 1.1 * rows.get("zorder", 100.0)
+        found[template] = {"rows_pct": rows, "seconds": seconds, "worse": worse}
     return found
 
 
@@ -186,7 +198,7 @@ def _table(name: str, found: dict[str, Any], args: argparse.Namespace) -> Table:
     )
     for heading in ("layout", "rows %", "bytes %", "seconds", "blocks", "MB", "load s"):
         table.add_column(heading, justify="left" if heading == "layout" else "right")
-    for layout in LAYOUTS:
+    for layout in found["blocks"]:
         table.add_row(
             layout,
             f"{found['rows_pct'][layout]:.2f}",
@@ -202,10 +214,11 @@ def _table(name: str, found: dict[str, Any], args: argparse.Namespace) -> Table:
 
 def _template_table(name: str, found: dict[str, Any]) -> Table:
     table = Table(title=f"{name}: rows % by template")
-    for heading in ("template", *LAYOUTS, "actual"):
+    layouts = (*found["blocks"], "actual")
+    for heading in ("template", *layouts):
         table.add_column(heading, justify="left" if heading == "template" else "right")
     for template, each in found["per_template"].items():
-        shares = [f"{each['rows_pct'][layout]:.2f}" for layout in (*LAYOUTS, "actual")]
+        shares = [f"{each['rows_pct'][layout]:.2f}" for layout in layouts]
         table.add_row(template, *shares, style="red" if each["worse"] else "")
     return table
 
