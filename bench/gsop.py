@@ -16,10 +16,10 @@ those by the letter of the thesis included; ``objectives`` compares ways to work
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from bench.gsop_model import (
 from bench.gsop_normalized import normalized_sql
 from bench.gsop_queries import GsopQuery, random_queries, whole_sql, workload_of
 from bench.harness import race
+from bench.kept import KeptTables, add_kept_arguments
 from bench.options import add_parts
 from bench.reads import bytes_read, peak_memory
 from bench.session import spark_session
@@ -97,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the queries")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="6g", help="of Spark's driver")
+    add_kept_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -136,20 +138,22 @@ def _run(args: argparse.Namespace, console: Console) -> dict[str, Any]:
     train, test = list(random_queries(args.train, args.seed)), list(random_queries(args.test, args.seed + 1))
     source = make_denorm(args.data, args.sf, "lean")
     spark = spark_session(args.memory)
-    folder = args.data / f"gsop-sf{args.sf:g}-seed{args.seed}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    loader = _Loader(spark, source, folder, train, args.min_size)
+    size = "" if args.min_size is None else f"-blocks{args.min_size}"
+    home = args.data / f"gsop-sf{args.sf:g}-seed{args.seed}-train{args.train}{size}"
+    kept = KeptTables(home, keep=args.keep, fresh=args.fresh)
+    loader = _Loader(spark, source, kept.path("log.sql"), train, args.min_size)
+    loads: dict[str, dict[str, Any]] = {}
     try:
         for name in args.layouts:
             if name not in PLAIN:
-                console.print(f"{name}: loaded in {loader.load(name):.0f} s", str(loader.reports[name]), sep="\n")
+                loads[name] = kept.load(name, partial(loader.load, name))
+                console.print(f"{name}: loaded in {loads[name]['seconds']:.0f} s", loads[name]["said"], sep="\n")
         if NORMALIZED in args.layouts:
             register(spark, make_tpch(args.data, args.sf, FILES))
-        paths = {name: source if name in PLAIN else folder / name for name in args.layouts}
+        paths = {name: source if name in PLAIN else kept.path(name) for name in args.layouts}
         reads, rows = measure(spark, paths, test, args.runs, console)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        kept.finish()
     _print(console, reads, f"{len(test)} later queries, SF {args.sf:g}, {rows:,} rows", args.runs)
     cells = {name: round(each.total, 4) for name, each in reads.items()}
     return {
@@ -159,7 +163,7 @@ def _run(args: argparse.Namespace, console: Console) -> dict[str, Any]:
         "seconds": {name: round(each.seconds, 3) for name, each in reads.items()} if args.runs else None,
         "memory": {name: round(each.memory) for name, each in reads.items()},
         "times_fewer_cells": {name: round(cells[name] / cells[GSOP], 2) for name in cells if cells.get(GSOP)},
-        "load": loader.figures(),
+        "load": {name: {key: of for key, of in each.items() if key != "said"} for name, each in loads.items()},
         "templates": {name: each.by_template for name, each in reads.items()},
     }
 
@@ -168,28 +172,31 @@ class _Loader:
     """Loads the table in each layout."""
 
     def __init__(
-        self, spark: SparkSession, source: Path, folder: Path, train: Sequence[GsopQuery], min_size: int | None
+        self, spark: SparkSession, source: Path, log: Path, train: Sequence[GsopQuery], min_size: int | None
     ) -> None:
-        self.spark, self.source, self.folder, self.min_size = spark, source, folder, min_size
+        self.spark, self.source, self.log, self.min_size = spark, source, log, min_size
         self.train = list(train)
-        self.log = folder / "log.sql"
         self.log.write_text(";\n".join(query.sql for query in train) + ";\n")
-        self.reports: dict[str, sidestep.LoadReport] = {}
-        self.seconds: dict[str, float] = {}
 
-    def load(self, name: str) -> float:
-        """Load one layout; the seconds that it took."""
+    def load(self, name: str, target: Path) -> dict[str, Any]:
+        """Load one layout: seconds in all and by phase, bytes, and each column group's columns and local features."""
         began = time.perf_counter()
         how: dict[str, Any] = {"log": self.log}
         if name == "sop_thesis":
             how = {"features": thesis_features(self.train)}
         elif name != SOP:
             how |= {"layout": "gsop", "groups": self._groups(name)}
-        self.reports[name] = sidestep.load(
-            self.spark, self.source, self.folder / name, name="denorm", tables={}, min_size=self.min_size, **how
-        )
-        self.seconds[name] = time.perf_counter() - began
-        return self.seconds[name]
+        report = sidestep.load(self.spark, self.source, target, name="denorm", tables={}, min_size=self.min_size, **how)
+        prepared = sum(stage.seconds for stage in report.stages if stage.name in PREPARATION)
+        return {
+            "seconds": round(time.perf_counter() - began, 1),
+            "preparation": round(prepared, 1),
+            "loading": round(sum(stage.seconds for stage in report.stages) - prepared, 1),
+            "stages": {stage.name: round(stage.seconds, 1) for stage in report.stages},
+            "bytes": report.bytes_after,
+            "groups": [{"columns": len(group.columns), "features": group.features} for group in report.groups],
+            "said": str(report),
+        }
 
     def _groups(self, name: str) -> list[list[str]] | None:
         if name == GSOP:
@@ -201,20 +208,6 @@ class _Loader:
             return [[names[at]] for at in read]
         groups = hill_climb(workload) if name == "hillclimb" else hyrise(workload)
         return [[names[at] for at in sorted(group)] for group in groups]
-
-    def figures(self) -> dict[str, Any]:
-        """Seconds in all and by phase, bytes, and for each column group its columns and local features."""
-        found: dict[str, Any] = {}
-        for name, report in self.reports.items():
-            prepared = sum(stage.seconds for stage in report.stages if stage.name in PREPARATION)
-            found[name] = {
-                "seconds": round(self.seconds[name], 1),
-                "preparation": round(prepared, 1),
-                "loading": round(sum(stage.seconds for stage in report.stages) - prepared, 1),
-                "bytes": report.bytes_after,
-                "groups": [{"columns": len(group.columns), "features": group.features} for group in report.groups],
-            }
-        return found
 
 
 def thesis_features(train: Sequence[GsopQuery]) -> FeatureSet:

@@ -15,9 +15,9 @@ workload of 70 columns and 100 features.
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from bench.denorm_data import make_denorm
 from bench.gsop import measure
 from bench.gsop_queries import SELECTIVE, random_queries
 from bench.gsopr_model import BUDGETS, SEARCHED_ROWS, SEARCHED_VECTORS, Measured, compare_schemes, replica_experiment
+from bench.kept import KeptTables, add_kept_arguments
 from bench.options import add_parts
 from bench.session import spark_session
 from bench.tpch import DATA
@@ -41,7 +42,7 @@ from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.search import search_replicas
 from sidestep.layout.vectors import pack, reduce_vectors
 from sidestep.spark.log.statements import analyze_statements
-from sidestep.workload.query import Statement
+from sidestep.workload.query import Statement, Workload
 
 PARTS = ("model", "run", "wide")
 WIDE_COLUMNS, WIDE_FEATURES, WIDE_QUERIES = 70, 100, 600
@@ -60,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--memory", default="6g", help="of Spark's driver")
     parser.add_argument("--seed", type=int, default=1, help="of the queries")
+    add_kept_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -80,47 +82,55 @@ def _run(args: argparse.Namespace, budgets: Sequence[float], console: Console) -
     )
     source = make_denorm(args.data, args.sf)
     spark = spark_session(args.memory)
-    folder = args.data / f"gsopr-sf{args.sf:g}-seed{args.seed}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     rows = round(6_000_000 * args.sf)
     min_size = args.min_size or max(20, rows // args.blocks)
+    home = args.data / f"gsopr-sf{args.sf:g}-seed{args.seed}-train{args.train}-blocks{min_size}"
+    kept = KeptTables(home, keep=args.keep, fresh=args.fresh)
     names = {f"{budget:.1f}": f"within_{budget:.1f}".replace(".", "_") for budget in budgets}
     loads: dict[str, Any] = {}
-    began = time.perf_counter()
     schema = spark.read.parquet(str(source)).schema
-    # Once, and not by each load.
-    log = analyze_statements(spark, [Statement(query.sql) for query in train], {"denorm": schema})
-    analyzed = time.perf_counter() - began
+
+    @cache
+    def log() -> tuple[Workload, float]:
+        """The log analyzed, once and not by each load, and the seconds that it took."""
+        began = time.perf_counter()
+        analyzed = analyze_statements(spark, [Statement(query.sql) for query in train], {"denorm": schema})
+        return analyzed, time.perf_counter() - began
+
+    def load(budget: float, target: Path) -> dict[str, Any]:
+        workload, _ = log()
+        began = time.perf_counter()
+        report = sidestep.load(
+            spark,
+            source,
+            target,
+            name="denorm",
+            tables={},
+            log=workload,
+            layout="gsop-r",
+            storage=budget,
+            min_size=min_size,
+        )
+        cells = sum(group.rows * len(group.columns) for group in report.groups)
+        return {
+            "seconds": round(time.perf_counter() - began, 1),
+            "stages": {stage.name: round(stage.seconds, 1) for stage in report.stages},
+            "storage": round(cells / (report.rows * len(denorm_columns())), 3) if report.groups else 1.0,
+            "bytes": report.bytes_after,
+            "groups": len(report.groups),
+            "copies": sum(bool(group.copies) for group in report.groups),
+            "notes": list(report.notes),
+        }
+
     try:
         for budget in budgets:
             name = f"{budget:.1f}"
-            began = time.perf_counter()
-            report = sidestep.load(
-                spark,
-                source,
-                folder / names[name],
-                name="denorm",
-                tables={},
-                log=log,
-                layout="gsop-r",
-                storage=budget,
-                min_size=min_size,
-            )
-            cells = sum(group.rows * len(group.columns) for group in report.groups)
-            loads[name] = {
-                "seconds": round(time.perf_counter() - began, 1),
-                "stages": {stage.name: round(stage.seconds, 1) for stage in report.stages},
-                "storage": round(cells / (report.rows * len(denorm_columns())), 3) if report.groups else 1.0,
-                "bytes": report.bytes_after,
-                "groups": len(report.groups),
-                "copies": sum(bool(group.copies) for group in report.groups),
-            }
-            console.print(f"within {name}:", loads[name], *report.notes, sep="\n")
-        paths = {view: folder / view for view in names.values()}
+            loads[name] = kept.load(names[name], partial(load, budget))
+            console.print(f"within {name}:", loads[name])
+        paths = {view: kept.path(view) for view in names.values()}
         reads, _ = measure(spark, paths, test, args.runs, console)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        kept.finish()
     of = {name: reads[view] for name, view in names.items()}
     return {
         "seconds": {name: round(each.seconds, 3) for name, each in of.items()} if args.runs else None,
@@ -131,7 +141,7 @@ def _run(args: argparse.Namespace, budgets: Sequence[float], console: Console) -
             "templates": {name: each.by_template for name, each in of.items()},
         },
         "load": loads,
-        "analyze_s": round(analyzed, 1),
+        "analyze_s": round(log()[1], 1) if log.cache_info().currsize else None,
     }
 
 

@@ -151,10 +151,8 @@ def _shares(planned: Sequence[dict[str, list[list[int]]]], at: int, names: Seque
     return found
 
 
-def _run_shares(
-    timed: Sequence[dict[str, Any]], names: Sequence[str], table_rows: int
-) -> dict[str, dict[str, float]]:
-    """What Spark counted as the timed queries ran, and what was planned for them: rows in percent of the table's, and MB.
+def _run_shares(timed: Sequence[dict[str, Any]], names: Sequence[str], table_rows: int) -> dict[str, dict[str, float]]:
+    """What Spark counted as the timed queries ran, and what was planned: rows in percent of the table, bytes in MB.
 
     Bytes as counted hold footers and what is read ahead. Rows may be fewer than planned where Spark passes over a row
     group, or pages of one, by itself.
@@ -162,7 +160,9 @@ def _run_shares(
     every = max(1, len(timed) * table_rows)
     total = {what: {name: sum(each[what][name] for each in timed) for name in names} for what in _COUNTED}
     return {
-        **{f"{what}_pct": {name: round(100 * n / every, 3) for name, n in total[what].items()} for what in _COUNTED[:2]},
+        **{
+            f"{what}_pct": {name: round(100 * n / every, 3) for name, n in total[what].items()} for what in _COUNTED[:2]
+        },
         **{f"{what}_mb": {name: round(n / 1e6, 3) for name, n in total[what].items()} for what in _COUNTED[2:]},
     }
 
