@@ -9,7 +9,7 @@ import pytest
 from sidestep.advisor.trials.grow import cut_evenly, grow
 from sidestep.advisor.trials.needs import Needs, needs_of
 from sidestep.advisor.trials.sample import Sample, sample_of
-from sidestep.advisor.trials.trial import by_group, shares_read
+from sidestep.advisor.trials.trial import by_group
 from sidestep.layout.tree import Cut
 from sidestep.predicate import (
     DOUBLE,
@@ -25,6 +25,7 @@ from sidestep.predicate import (
     normalize,
 )
 from sidestep.predicate.nodes import Literal, Op
+from tests.advisor.trials.shares import shares_read
 
 TYPES = {"x": INTEGER, "y": DOUBLE, "kind": STRING}
 X, Y, KIND = (column(name, type) for name, type in TYPES.items())

@@ -16,7 +16,6 @@ from sidestep.advisor.trials.trial import (
     by_group,
     catalog_of,
     group_sample,
-    shares_read,
     stored_values,
 )
 from sidestep.layout import pack
@@ -35,6 +34,7 @@ from sidestep.predicate import (
     normalize,
 )
 from sidestep.synopsis import kept_blocks
+from tests.advisor.trials.shares import shares_read
 
 ROWS = 200_000
 MIN_SIZE = 1_000

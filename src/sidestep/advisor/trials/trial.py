@@ -18,7 +18,7 @@ from sidestep.layout.maxskip import block_sizes
 from sidestep.layout.vectors import Words
 from sidestep.predicate import DataType, Formula
 from sidestep.predicate.types import FLOATING
-from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, kept_blocks, stored_type, summarize, zone_maps
+from sidestep.synopsis import Catalog, ColumnSummary, Synopsis, stored_type, summarize, zone_maps
 from sidestep.synopsis.features.union_vectors import UnionVectors
 from sidestep.synopsis.value_set import BlockSets, ValueSets
 from sidestep.synopsis.values.codes import Coding
@@ -77,23 +77,6 @@ def group_sample(sample: Sample, words: Words, demands: Demands, block: int, buc
         group_of_row[rows] = first + group[place]
         first += int(group.max()) + 1
     return group_of_row
-
-
-def shares_read(
-    sample: Sample,
-    blocks: Blocks,
-    queries: Sequence[Formula],
-    features: Sequence[Formula] = (),
-    words: Words | None = None,
-) -> Shares:
-    """The share of rows that each query would read, by zone maps of all columns of the sample and union vectors.
-
-    The blocks are judged by the same code as those of a table, so what is skipped here is skipped there, given that
-    the sample's blocks stand for the table's. They are a little too narrow: what few rows of a block have is missed.
-    """
-    catalog = catalog_of(sample, blocks, features, words)
-    total = max(1, len(sample))
-    return np.array([catalog.rows[kept_blocks(catalog, query)].sum() / total for query in queries], np.float64)
 
 
 def catalog_of(sample: Sample, blocks: Blocks, features: Sequence[Formula] = (), words: Words | None = None) -> Catalog:
