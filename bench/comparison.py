@@ -205,6 +205,16 @@ class Comparison:
         planned: list[list[int]] = self.journal.once(f"planned {work.name} {Path(layout.path).name}", plan)
         return planned
 
+    def counted(self, work: Workload, layout: Layout) -> list[int]:
+        """For each test query the rows that Spark read of a layout when it ran, pages that it passed over left out."""
+
+        def run() -> list[int]:
+            reader = self.reader(layout)
+            return [sidestep.metrics(reader.run(text)[1]).rows for _, text in work.test]
+
+        counts: list[int] = self.journal.once(f"counted {work.name} {Path(layout.path).name}", run)
+        return counts
+
     def whole(self, work: Workload, layout: Layout) -> list[list[int]]:
         """For each test query what a scan of all blocks of a layout reads: rows and bytes."""
         reader = self.reader(layout)

@@ -48,7 +48,13 @@ class OptionParser(argparse.ArgumentParser):
         self.exit(2, f"Error: {message}\n")
 
 
-def add_parts(parser: argparse.ArgumentParser, parts: Iterable[str], option: str = "--parts") -> None:
+def add_parts(
+    parser: argparse.ArgumentParser,
+    parts: Iterable[str],
+    option: str = "--parts",
+    default: Sequence[str] | None = None,
+    what: str = "which of these to do",
+) -> None:
     """Add the option that names the parts of a benchmark to do, all by default; what is no part of it is refused.
 
     >>> parser = OptionParser(prog="bench toy")
@@ -65,4 +71,5 @@ def add_parts(parser: argparse.ArgumentParser, parts: Iterable[str], option: str
             raise argparse.ArgumentTypeError(f"it takes {', '.join(known)}, not {refused}.")
         return asked
 
-    parser.add_argument(option, type=named, default=known, help=f"which of these to do: {','.join(known)}")
+    usual = known if default is None else tuple(default)
+    parser.add_argument(option, type=named, default=usual, help=f"{what}: {','.join(known)}")

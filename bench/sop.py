@@ -2,8 +2,9 @@
 
 Eight templates; 800 queries to learn from and 80 that follow, with parameters drawn uniformly and skewed (Zipf 3 on all
 but the dates). Every layout has the same rows, in as many blocks, in files of the same kind; only the arrangement
-differs. What is read is worked out for all test queries of all seeds from the planner's decisions, and checked against
-Spark's own counts for the queries that are run and timed. A run that is cut short goes on where it stopped.
+differs. What is read is worked out for all test queries of all seeds from the planner's decisions (``rows_pct``), and
+counted by Spark as they run on the layouts that ``--counted`` names (``read_pct``): less where its reader passes over
+pages. Some queries of the first seed are timed. A run that is cut short goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parameters", default="uniform,skewed", help="how parameters are drawn, of these two")
     parser.add_argument("--sizes", default="500,2000,20000", help="further least sizes, for SOP's rows alone")
     add_parts(parser, LAYOUTS, "--layouts")
+    add_parts(parser, LAYOUTS, "--counted", ("zorder", "sop"), "on which of these all test queries are run and counted")
     parser.add_argument("--timed", type=int, default=16, help="test queries of the first seed that are run and timed")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each, after one that is not")
     add_comparison_arguments(parser)
@@ -71,11 +73,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         console.print(_sweep_table(swept))
     first = figures[asked[0]]
     return {
-        **{key: first[key] for key in ("rows_pct", "bytes_pct", "seconds")},
+        **{key: first[key] for key in ("rows_pct", "read_pct", "bytes_pct", "seconds")},
         "parameters": asked[0],
         **({"skewed": figures["skewed"]} if "skewed" in figures and asked[0] != "skewed" else {}),
         **{key: first[key] for key in ("min_size", "size_on_disk", "load_seconds", "per_template", "seeds")},
-        **{key: first[key] for key in ("blocks", "run", "choices")},
+        **{key: first[key] for key in ("read_seeds", "worse_in_seeds", "blocks", "run", "choices")},
         "sweep": swept,
     }
 
@@ -86,13 +88,16 @@ def measured(comparison: Comparison, enabled: Enabled, parameters: str) -> dict[
     names: tuple[str, ...] = args.layouts
     works = [workload(parameters, seed, args.train, args.test) for seed in _seeds(args)]
     like = comparison.sop(workload("uniform", args.seed, args.train, args.test), args.min_size)
+    counted_names = tuple(name for name in names if name in args.counted)
     planned: list[dict[str, list[list[int]]]] = []
+    counted: list[dict[str, list[int]]] = []
     timed: list[dict[str, Any]] = []
     kept: dict[str, Layout] = {}
     z_orders: list[Layout] = []
     for work in works:
         layouts = {**comparison.others(work, like, names), "sop": comparison.sop(work, args.min_size)}
         planned.append({name: comparison.planned(enabled, work, layouts[name]) for name in names})
+        counted.append({name: comparison.counted(work, layouts[name]) for name in counted_names})
         planned[-1]["whole"] = comparison.whole(work, layouts[names[0]])
         planned[-1]["actual"] = [[rows, 0] for rows in comparison.actual(work)]
         if work.seed == args.seed:
@@ -105,18 +110,31 @@ def measured(comparison: Comparison, enabled: Enabled, parameters: str) -> dict[
         if layout != z_orders[0]:
             comparison.drop(layout)
     every = [template for work in works for template, _ in work.test]
+    rows = kept[names[0]].rows
+    reads = [
+        {name: [count for count, _ in one[name]] for name in (*names, "actual")} | more
+        for one, more in zip(planned, counted, strict=True)
+    ]
     return {
         "rows_pct": _shares(planned, 0, (*names, "actual")),
+        "read_pct": _mean_shares(counted, counted_names, rows),
         "bytes_pct": _shares(planned, 1, names),
         "seconds": {name: round(sum(each["seconds"][name] for each in timed), 3) for name in names} if timed else {},
         "timed_queries": len(timed),
-        "run": _run_shares(timed, names, kept[names[0]].rows),
+        "run": _run_shares(timed, names, rows),
         "min_size": args.min_size,
         "blocks": {name: kept[name].blocks for name in names},
         "size_on_disk": {name: kept[name].bytes for name in names},
         "load_seconds": {name: round(kept[name].seconds, 1) for name in names},
-        "per_template": per_template(planned, every, timed, names),
+        "per_template": per_template(reads, every, timed, (*names, "actual"), rows),
         "seeds": [_shares([one], 0, (*names, "actual")) for one in planned],
+        "read_seeds": [_mean_shares([one], counted_names, rows) for one in counted],
+        "worse_in_seeds": [
+            {"seed": work.seed, "template": template, **each["rows_pct"]}
+            for work, one in zip(works, reads, strict=True)
+            for template, each in per_template([one], [name for name, _ in work.test], (), tuple(one), rows).items()
+            if each["worse"]
+        ],
         "choices": {"zorder": [layout.details["columns"] for layout in z_orders], "sop": kept["sop"].details},
     }
 
@@ -130,16 +148,29 @@ def sweep(comparison: Comparison, enabled: Enabled, sizes: Sequence[int]) -> dic
     args = comparison.args
     found: dict[str, Any] = {}
     for size in sizes:
-        shares, blocks = [], []
+        shares, blocks, read = [], [], []
         for seed in _seeds(args):
             work = workload("uniform", seed, args.train, args.test)
             layout = comparison.sop(work, size, narrow=True)
-            planned = comparison.planned(enabled, work, layout)
-            shares.append(round(100 * sum(rows for rows, _ in planned) / (layout.rows * len(planned)), 3))
+            planned = [rows for rows, _ in comparison.planned(enabled, work, layout)]
+            shares.append(_mean_share([planned], layout.rows))
+            if "sop" in args.counted:
+                read.append(_mean_share([comparison.counted(work, layout)], layout.rows))
             blocks.append(layout.blocks)
             comparison.drop(layout)
         found[str(size)] = {"rows_pct": round(statistics.mean(shares), 3), "seeds": shares, "blocks": blocks}
+        if read:
+            found[str(size)] |= {"read_pct": round(statistics.mean(read), 3), "read_seeds": read}
     return found
+
+
+def _mean_share(counts: Sequence[Sequence[int]], rows: int) -> float:
+    """Of rows that queries read, by list of queries: how much of the table a query reads on average, in percent."""
+    return round(100 * statistics.mean(count for one in counts for count in one) / max(1, rows), 3)
+
+
+def _mean_shares(counted: Sequence[dict[str, list[int]]], names: Sequence[str], rows: int) -> dict[str, float]:
+    return {name: _mean_share([one[name] for one in counted], rows) for name in names}
 
 
 def _shares(planned: Sequence[dict[str, list[list[int]]]], at: int, names: Sequence[str]) -> dict[str, float]:
@@ -168,25 +199,26 @@ def _run_shares(timed: Sequence[dict[str, Any]], names: Sequence[str], table_row
 
 
 def per_template(
-    planned: Sequence[dict[str, list[list[int]]]],
+    reads: Sequence[dict[str, list[int]]],
     templates: Sequence[str],
     timed: Sequence[dict[str, Any]],
-    names: Sequence[str] = LAYOUTS,
+    names: Sequence[str],
+    table_rows: int,
 ) -> dict[str, Any]:
-    """Rows read in percent and seconds for each template, and whether SOP reads over a tenth more than the Z-order."""
+    """Rows read in percent and seconds for each template, and whether SOP reads more than the Z-order.
+
+    ``reads`` has the rows that each query reads by layout, for one seed after the other: as counted, else as planned.
+    """
     found: dict[str, Any] = {}
     for template in (each.__name__ for each in TEMPLATES):
-        rows = {}
-        for name in (*names, "actual"):
-            flat = [query[0] for one in planned for query in one[name]]
-            full = [query[0] for one in planned for query in one["whole"]]
-            mine = [number for number, each in enumerate(templates) if each == template]
-            rows[name] = round(100 * sum(flat[n] for n in mine) / max(1, sum(full[n] for n in mine)), 3)
+        mine = [number for number, each in enumerate(templates) if each == template]
+        flat = {name: [count for one in reads for count in one[name]] for name in names}
+        rows = {name: _mean_share([[flat[name][n] for n in mine] or [0]], table_rows) for name in names}
         seconds = {
             name: round(sum(each["seconds"][name] for each in timed if each["template"] == template), 3)
-            for name in names
+            for name in (timed[0]["seconds"] if timed else ())
         }
-        worse = rows["sop"] > 1.1 * rows.get("zorder", 100.0)
+        worse = rows.get("sop", 0.0) > rows.get("zorder", 100.0)
         found[template] = {"rows_pct": rows, "seconds": seconds, "worse": worse}
     return found
 
@@ -196,12 +228,13 @@ def _table(name: str, found: dict[str, Any], args: argparse.Namespace) -> Table:
         title=f"{name}: {args.seeds} seeds of {args.test} queries, blocks of at least {args.min_size:,} rows; "
         f"time of {found['timed_queries']} queries"
     )
-    for heading in ("layout", "rows %", "bytes %", "seconds", "blocks", "MB", "load s"):
+    for heading in ("layout", "rows %", "read %", "bytes %", "seconds", "blocks", "MB", "load s"):
         table.add_column(heading, justify="left" if heading == "layout" else "right")
     for layout in found["blocks"]:
         table.add_row(
             layout,
             f"{found['rows_pct'][layout]:.2f}",
+            f"{found['read_pct'][layout]:.2f}" if layout in found["read_pct"] else "",
             f"{found['bytes_pct'][layout]:.2f}",
             f"{found['seconds'][layout]:.2f}" if found["seconds"] else "",
             f"{found['blocks'][layout]:,}",
@@ -225,8 +258,9 @@ def _template_table(name: str, found: dict[str, Any]) -> Table:
 
 def _sweep_table(swept: dict[str, Any]) -> Table:
     table = Table(title="SOP by the size of blocks, uniform")
-    for heading in ("least rows", "rows %", "blocks"):
+    for heading in ("least rows", "rows %", "read %", "blocks"):
         table.add_column(heading, justify="right")
     for size, each in swept.items():
-        table.add_row(f"{int(size):,}", f"{each['rows_pct']:.2f}", f"{statistics.mean(each['blocks']):,.0f}")
+        read = f"{each['read_pct']:.2f}" if "read_pct" in each else ""
+        table.add_row(f"{int(size):,}", f"{each['rows_pct']:.2f}", read, f"{statistics.mean(each['blocks']):,.0f}")
     return table

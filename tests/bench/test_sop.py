@@ -120,7 +120,11 @@ def test_a_tiny_comparison_and_the_same_again(spark, tmp_path, capsys):
     first = capsys.readouterr().out.splitlines()
     figures = json.loads(first[-1])
     assert figures.keys() >= {"rows_pct", "bytes_pct", "seconds", "min_size", "size_on_disk", "load_seconds"}
-    assert figures.keys() >= {"per_template", "seeds", "sweep"}
+    assert figures.keys() >= {"per_template", "seeds", "sweep", "worse_in_seeds"}
+    assert figures["read_pct"].keys() == {"zorder", "sop"}
+    assert all(figures["read_pct"][name] <= figures["rows_pct"][name] for name in figures["read_pct"])
+    assert figures["rows_pct"]["actual"] <= figures["read_pct"]["sop"]
+    assert figures["sweep"]["25"]["read_pct"] <= figures["sweep"]["25"]["rows_pct"]
     assert figures["rows_pct"].keys() == {"full", "range1", "range2", "zorder", "sop", "actual"}
     assert figures["rows_pct"]["full"] == 100
     assert figures["rows_pct"]["actual"] <= figures["rows_pct"]["sop"] < 100
