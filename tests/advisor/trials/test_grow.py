@@ -161,3 +161,19 @@ def test_even_cuts_take_columns_in_turn():
     assert grown.tree is not None
     assert grown.tree.columns == ("kind", "x")
     assert read(of, grown.route(of, NO_FEATURES), [normalize(compare(KIND, "=", "blue"))], 200) < 0.6
+
+
+def test_rare_values_are_told_apart_by_halves():
+    """No value has rows enough for a leaf of its own, and each query wants one: those of later queries gain as well."""
+    draw = np.random.default_rng(3)
+    kinds = [f"kind {at:02}" for at in range(80)]
+    rows = [None if at == 80 else kinds[at] for at in draw.integers(0, 81, 4_000).tolist()]
+    of = sample_of(pa.table({"kind": pa.array(rows, pa.string())}), {"kind": STRING}, len(rows))
+    asked = [normalize(compare(KIND, "=", kind)) for kind in kinds[::2]]
+    later = [normalize(compare(KIND, "=", kind)) for kind in kinds[1::2]]
+    grown = grow(of, needs(of, asked), NO_FEATURES, least=200)
+    assert grown.leaves >= 12
+    leaf = grown.route(of, NO_FEATURES)
+    assert np.bincount(leaf).min() >= 200
+    assert read(of, leaf, asked, 200) < 0.1
+    assert read(of, leaf, later, 200) < 0.12

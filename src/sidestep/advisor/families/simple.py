@@ -50,4 +50,4 @@ def leaf_rows(material: Material) -> int:
 
 LEAVES_PER_BLOCK = 1.3
 """Leaves have from once to twice their least size, blocks by features hardly more than theirs."""
-FEWEST_ROWS, MOST_LEAVES = 8, 1_500
+FEWEST_ROWS, MOST_LEAVES = 8, 4_000

@@ -3,7 +3,8 @@
 :func:`grow` is greedy (Yang et al., SIGMOD 2020): a node takes the cut that lets its queries skip most rows on either
 side, judged by all that is known of the two sides, not only by the column that is cut: where a date follows another,
 a cut by one serves queries on the other. A cut lies where queries end: at the ends of their ranges, between the values
-that they ask for and all others, or at a feature. A node becomes a leaf if it is small, or if no cut saves anything.
+that they ask for and all others, between two of a column's values such that many queries ask for those on one side
+only, or at a feature. A node becomes a leaf if it is small, or if no cut saves anything.
 
 :func:`cut_evenly` needs no queries: columns in turn are cut where their rows are halved. One column is a sort, several
 are a Z-order by ranks.
@@ -30,8 +31,8 @@ MOST_BOUNDARIES = 32
 """Places at which a node tries to cut one column."""
 LAST_CHANCE, SMALL_PART = 3, 0.0625
 """A cut is urgent if one side has fewer rows than so many of the smallest leaves, and than this share of the node."""
-MOST_SETS, MOST_FEATURE_CUTS = 16, 8
-"""Sets of values of one column, and features, that a node tries: those that promise most."""
+MOST_SETS, MOST_HALVES, MOST_FEATURE_CUTS = 16, 8, 8
+"""Sets of values of one column, places between its values, and features that a node tries: those that promise most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,21 +234,22 @@ class _Grower:
         if not len(of):
             return
         codes, count = self.sample.codes[name][rows], len(self.sample.values[name])
-        seen = np.bincount(codes + 1, minlength=count + 1)[1:]
-        weight: dict[bytes, float] = {}
-        for line, query in zip(wanted & (seen > 0), of.tolist(), strict=True):
-            if line.any():
-                weight[line.tobytes()] = weight.get(line.tobytes(), 0.0) + float(conditions.weights[query])
-        heaviest = sorted(weight, key=lambda line: (-weight[line], line))[:MOST_SETS]
-        lines = np.array([np.frombuffer(line, np.bool_) for line in heaviest]).reshape(len(heaviest), count)
+        seen = np.bincount(codes + 1, minlength=count + 1)[1:] > 0
+        asked = wanted & seen
+        lines = _heaviest(asked, conditions.weights[of], MOST_SETS)
         if not len(lines):
             return
+        # Of many values no query's own may have rows enough for a leaf, but each query wants one half or the other.
+        halves = _between(conditions.weights[of] @ asked, seen, MOST_HALVES)
+        chosen = np.vstack([lines, np.arange(count) >= halves[:, None]])
+        inside = np.hstack([np.zeros((len(chosen), 1), np.bool_), chosen])
         bins = self.describer.describe(rows, codes + 1, count + 1)
-        inside = np.hstack([np.zeros((len(lines), 1), np.bool_), lines])
         best = self._best(conditions, bins.unite(~inside), bins.unite(inside))
         if best is not None:
             gain, place, skipped = best
-            yield _Choice(gain, _SetCut(name, lines[place]), inside[place][codes + 1], skipped)
+            at = place - len(lines)
+            cut = _SetCut(name, lines[place]) if at < 0 else _RankCut(name, int(halves[at]))
+            yield _Choice(gain, cut, inside[place][codes + 1], skipped)
 
     def _feature_cuts(self, rows: RowNumbers, queries: Positions, conditions: Conditions) -> Iterator[_Choice]:
         if not len(self.satisfied):
@@ -276,6 +278,34 @@ class _Grower:
         if gain[place] <= 0:
             return None
         return float(gain[place]), place, (skips[0][:, place], skips[1][:, place])
+
+
+def _heaviest(asked: Bits, weights: Floats, most: int) -> Bits:
+    """The distinct sets of values that queries ask for, those of most weight first; empty ones are left out."""
+    weight: dict[bytes, float] = {}
+    for line, each in zip(asked, weights.tolist(), strict=True):
+        if line.any():
+            weight[line.tobytes()] = weight.get(line.tobytes(), 0.0) + each
+    heaviest = sorted(weight, key=lambda line: (-weight[line], line))[:most]
+    return np.array([np.frombuffer(line, np.bool_) for line in heaviest]).reshape(len(heaviest), asked.shape[1])
+
+
+def _between(asked: Floats, seen: Bits, most: int) -> RowNumbers:
+    """Ranks of seen values, but for the least, at even steps of how often the values before each are asked for.
+
+    >>> _between(np.array([5.0, 0, 5, 5, 5]), np.array([True, True, True, True, True]), 1).tolist()
+    [3]
+    >>> _between(np.array([5.0, 0, 5]), np.array([True, False, False]), 8).tolist()
+    []
+    """
+    values = np.flatnonzero(seen)
+    if len(values) < 2:
+        return values[:0]
+    before = np.cumsum(asked[values])
+    if len(values) - 1 <= most:
+        return values[1:]
+    steps = np.searchsorted(before, np.arange(1, most + 1) / (most + 1) * before[-1])
+    return np.asarray(values[np.unique((steps + 1).clip(1, len(values) - 1))])
 
 
 def _weighted(ends: RowNumbers, weights: Floats, most: int) -> RowNumbers:
