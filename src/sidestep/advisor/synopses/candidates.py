@@ -255,8 +255,9 @@ def _encodings(profile: Profile, budget: int | None) -> Iterator[tuple[int, Code
 
 
 def _value_sets(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
-    values = distinct_codes(profile.blocks)
     largest = max(map(len, profile.blocks), default=0)
+    # A block with too many says that all have too many: to count those of millions of rows takes long.
+    values = distinct_codes(profile.blocks if largest <= MOST_DISTINCT else ())
     if not 0 < len(values) <= MOST_DISTINCT:
         return
     for size in _sizes(profile, budget):

@@ -8,7 +8,8 @@ where more features hardly help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from sidestep.workload.features.extract import (
     Weights,
     predicate_sets,
 )
-from sidestep.workload.features.mining import Miner, closed_sets
+from sidestep.workload.features.mining import Miner, TooManySets, Transaction, closed_sets
 from sidestep.workload.table import TableWorkload
 
 SHARES = (0.01, 0.0125, 0.02, 0.03, 0.05, 0.08)
@@ -51,11 +52,33 @@ def candidate_sets(
     workload = augmented.workload
     most_items = (options or ExtractOptions()).most_items
     distinct: dict[tuple[int, ...], PredicateSet] = {}
+    learning = _with_limit(miner)
     for threshold in sorted({threshold_at(share, workload.total) for share in shares}, reverse=True):
         at_threshold = ExtractOptions(threshold=threshold, rank="weight", most_items=most_items)
-        for candidate in predicate_sets(augmented, workload.weights, at_threshold, miner):
+        for candidate in predicate_sets(augmented, workload.weights, at_threshold, learning):
             distinct.setdefault(candidate.items, candidate)
     return list(distinct.values())
+
+
+def _with_limit(miner: Miner) -> Miner:
+    """The miner, which gives up at once on as many items as were too many before.
+
+    Thresholds are tried from the highest on: at a lower one the same items have more sets, not fewer.
+    """
+    too_many = math.inf
+
+    def mine(transactions: Sequence[Transaction], min_support: int) -> Iterable[Transaction]:
+        nonlocal too_many
+        items = len(frozenset().union(*(held for held, _ in transactions)))
+        if items >= too_many:
+            raise TooManySets(f"There were too many sets of {too_many:,} items.")
+        try:
+            return miner(transactions, min_support)
+        except TooManySets:
+            too_many = items
+            raise
+
+    return mine
 
 
 def time_folds(workload: TableWorkload, folds: int = FOLDS) -> list[tuple[Weights, Weights]]:
