@@ -18,9 +18,10 @@ VectorBytes = npt.NDArray[np.intp]
 class ByteWeights:
     """The weight of every value that a byte of a feature vector can have, so that eight features are one look-up.
 
-    This is the innermost loop of the partitioner. Look-ups take half the time of a product with a matrix of bits, and
-    they leave the processors alone: a library that runs every small product on all of them is many times slower where
-    several units are laid out at once. Sums of whole numbers are exact in any order, so equal pairs stay equal.
+    This is the innermost loop of the partitioner. Look-ups leave the processors alone: a library that runs every small
+    product on all of them is many times slower where several units are laid out at once. What a vector shares with
+    others is looked up in tables of its own bytes, which are kept: there are few distinct ones, and to make such a
+    table takes longer than to look into it. Sums of whole numbers are exact in any order, so equal pairs stay equal.
     """
 
     def __init__(self, weights: Floats) -> None:
@@ -31,27 +32,32 @@ class ByteWeights:
         values = np.arange(256)
         bits = (values[:, None] >> np.arange(8)) & 1
         self._values = values
-        self._tables: Floats = np.einsum("vb,kb->kv", bits.astype(np.float64), padded.reshape(-1, 8))
-        self._bytes = np.arange(len(self._tables))[:, None]
+        self._tables = list(np.einsum("vb,kb->kv", bits.astype(np.float64), padded.reshape(-1, 8)))
+        self._shared: list[dict[int, Floats]] = [{} for _ in self._tables]
+        """By position and value of a byte: what every other value there weighs in common with it."""
 
     def weight(self, codes: VectorBytes) -> Floats:
         """The weight of the features that each vector has."""
-        return self._sum(self._tables, codes)
+        return _sum(self._tables, codes)
 
     def shared(self, one: VectorBytes, codes: VectorBytes) -> Floats:
         """The weight of the features that each vector has in common with the one."""
-        return self._sum(self._tables[self._bytes, self._values & one[:, None]], codes)
+        tables = []
+        for known, table, value in zip(self._shared, self._tables, one.tolist(), strict=True):
+            if value not in known:
+                known[value] = table[self._values & value]
+            tables.append(known[value])
+        return _sum(tables, codes)
 
-    def _sum(self, tables: Floats, codes: VectorBytes) -> Floats:
-        total = np.zeros(codes.shape[1])
-        if len(tables):
-            tables[0].take(codes[0], out=total, mode="clip")
-        weights = np.empty_like(total)
-        for table, code in zip(tables[1:], codes[1:], strict=True):
-            # Every code is a byte, so none is clipped: the mode only spares numpy a copy.
-            table.take(code, out=weights, mode="clip")
-            total += weights
-        return total
+
+def _sum(tables: Sequence[Floats], codes: VectorBytes) -> Floats:
+    if not tables:
+        return np.zeros(codes.shape[1])
+    # Every code is a byte, so none is clipped: the mode only spares numpy a check.
+    total = tables[0].take(codes[0], mode="clip")
+    for table, code in zip(tables[1:], codes[1:], strict=True):
+        total += table.take(code, mode="clip")
+    return total
 
 
 def check_weights(weights: Sequence[float], features: int) -> Floats:
