@@ -57,6 +57,7 @@ class ColumnSource:
         """A table as a load would put it into column groups."""
         cores = source.rows.sparkSession.sparkContext.defaultParallelism
         width = source.snapshot.bytes / total if total and source.snapshot.bytes else DEFAULT_WIDTH
+        columns = len(source.rows.columns)
         return cls(
             source.rows,
             source.name,
@@ -64,7 +65,7 @@ class ColumnSource:
             total,
             spec.min_size,
             default_unit_rows(spec, total, cores) if unit_rows is None else unit_rows,
-            file_rows(total, width, spec.file_bytes, cores),
+            file_rows(total, width, spec.file_bytes, cores, min_size=spec.min_size, columns=columns),
         )
 
 

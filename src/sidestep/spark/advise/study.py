@@ -226,6 +226,8 @@ def draw_study(
             source_bytes / total if source_bytes and total else DEFAULT_WIDTH,
             file_bytes,
             rows.sparkSession.sparkContext.defaultParallelism,
+            min_size=least,
+            columns=len(rows.columns),
         ),
         unit_rows=unit_rows,
         given_by=by is not None,

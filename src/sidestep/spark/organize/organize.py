@@ -62,6 +62,9 @@ MOST_BROADCAST = 5_000_000
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SMALL_FILE = 16 << 20
 """A file of fewer bytes costs as much to open as to read: a table is not divided further so that more cores write."""
+MOST_CHUNKS = 2_000
+"""Columns by blocks of a file: whoever reads any of it parses what its footer says of all, in about as long as it takes
+to open a file. Queries want neighbouring blocks, so with smaller files less is parsed."""
 DEFAULT_WIDTH = 200.0
 """Bytes per row on disk, where nothing is known."""
 
@@ -133,7 +136,17 @@ def organize(
         [float(feature.weight) for feature in checked.features.features],
         vectors[RUN].to_numpy() if leaves else None,
         min_size=spec.min_size,
-        file_rows=max(spec.min_size, file_rows(total, width, spec.file_bytes, context.defaultParallelism)),
+        file_rows=max(
+            spec.min_size,
+            file_rows(
+                total,
+                width,
+                spec.file_bytes,
+                context.defaultParallelism,
+                min_size=spec.min_size,
+                columns=len(target.schema),
+            ),
+        ),
         least_tasks=context.defaultParallelism * TASKS_PER_CORE,
         first_block=first_block,
     )
@@ -159,13 +172,20 @@ def few_partitions(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(SHUFFLE_PARTITIONS, before)
 
 
-def file_rows(rows: int, width: float, file_bytes: int, cores: int) -> int:
-    """How many rows a file has: ``file_bytes`` of them, or fewer so that all cores write, but no tiny files for that.
+def file_rows(rows: int, width: float, file_bytes: int, cores: int, *, min_size: int, columns: int) -> int:
+    """How many rows a file has: ``file_bytes`` of them at most, and no tiny files.
 
-    >>> file_rows(1_000_000, 100.0, 128 << 20, 2), file_rows(1_000_000, 10.0, 128 << 20, 2)
-    (500000, 1677721)
+    Between these, so few that all cores write, and that its footer tells of :data:`MOST_CHUNKS`.
+
+    >>> file_rows(1_000_000, 100.0, 128 << 20, 2, min_size=20_000, columns=10)
+    500000
+    >>> file_rows(1_000_000, 10.0, 128 << 20, 2, min_size=20_000, columns=10)
+    1677721
+    >>> file_rows(100_000_000, 100.0, 128 << 20, 2, min_size=20_000, columns=60)
+    666666
     """
-    return int(min(file_bytes / width, max(rows / cores, SMALL_FILE / width)))
+    footer = MOST_CHUNKS / max(1, columns) * min_size
+    return int(min(file_bytes / width, max(min(rows / cores, footer), SMALL_FILE / width)))
 
 
 def demands_of(spec: LayoutSpec, checked: CheckedFeatures) -> Demands | None:
