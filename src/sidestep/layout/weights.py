@@ -54,7 +54,7 @@ def _sum(tables: Sequence[Floats], codes: VectorBytes) -> Floats:
     if not tables:
         return np.zeros(codes.shape[1])
     # Every code is a byte, so none is clipped: the mode only spares numpy a check.
-    total = tables[0].take(codes[0], mode="clip")
+    total: Floats = tables[0].take(codes[0], mode="clip")
     for table, code in zip(tables[1:], codes[1:], strict=True):
         total += table.take(code, mode="clip")
     return total

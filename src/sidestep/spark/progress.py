@@ -17,6 +17,7 @@ from pyspark import SparkContext, SparkStageInfo
 
 from sidestep.render.document import Cell, Grid, numbers
 from sidestep.render.html import fragment
+from sidestep.spark.threads import one_blas_thread
 
 POLL_SECONDS = 0.2
 WAIT_SECONDS = 0.5
@@ -186,7 +187,8 @@ class Watch:
         if self._progress is not None:
             thread.start()
         try:
-            yield
+            with one_blas_thread():
+                yield
         finally:
             over.set()
             self._detail = ""
