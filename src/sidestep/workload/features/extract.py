@@ -73,6 +73,8 @@ class AugmentedWorkload:
     """Items by filters."""
     refused: dict[str, int]
     """How many distinct predicates may not become features, by reason."""
+    stated: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Items of sets without those that their others imply, as far as that was worked out: trials share sets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,21 +173,29 @@ def _rank(sets: list[PredicateSet], weights: Weights, rank: Rank) -> list[Predic
 
 
 def _feature_of(augmented: AugmentedWorkload, predicate_set: PredicateSet) -> Feature:
-    """The predicate set as a feature, without the predicates that its others imply.
+    """The predicate set as a feature, without the predicates that its others imply."""
+    items = predicate_set.items
+    if items not in augmented.stated:
+        augmented.stated[items] = _without_implied(augmented, items)
+    predicates = tuple(augmented.items[at].predicate for at in augmented.stated[items])
+    return Feature(predicates, predicate_set.weight, predicate_set.additional)
+
+
+def _without_implied(augmented: AugmentedWorkload, items: Sequence[int]) -> tuple[int, ...]:
+    """The items that say all that these say.
 
     The most general go first: of ``product = 'shoes'`` and ``product IN ('shoes', 'shirts')`` the former stays.
     """
     width = augmented.subsumed.sum(axis=1)
     kept: list[int] = []
     # What is implied is as wide or wider, so from the strictest on most of a long chain of ranges is passed at once.
-    for at in sorted(predicate_set.items, key=lambda at: (int(width[at]), augmented.items[at].key)):
+    for at in sorted(items, key=lambda at: (int(width[at]), augmented.items[at].key)):
         if not _is_implied(augmented, kept, at):
             kept.append(at)
     for at in sorted(kept, key=lambda at: (-int(width[at]), augmented.items[at].key)):
         if _is_implied(augmented, [other for other in kept if other != at], at):
             kept.remove(at)
-    predicates = tuple(augmented.items[at].predicate for at in kept)
-    return Feature(predicates, predicate_set.weight, predicate_set.additional)
+    return tuple(kept)
 
 
 def _is_implied(augmented: AugmentedWorkload, others: list[int], at: int) -> bool:
