@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sidestep.predicate import INTEGER, column, compare
 from sidestep.workload import Workload, augment, table_workload
+from sidestep.workload.features.mining import TooManySets, Transaction, closed_sets
 from sidestep.workload.features.selection import (
     NEAR,
     candidate_sets,
@@ -43,6 +47,21 @@ def test_candidates_of_all_thresholds_come_once():
     assert set(items) == {candidate.items for candidate in (*low, *high)}
     assert all(candidate.weight >= threshold_at(0.08, 200) for candidate in high)
     assert threshold_at(0.001, 20) == 1
+
+
+def test_items_that_were_too_many_are_not_mined_again_at_a_lower_threshold():
+    asked: list[int] = []
+
+    def miner(transactions: Sequence[Transaction], min_support: int) -> Iterable[Transaction]:
+        asked.append(len({item for held, _ in transactions for item in held}))
+        if asked[-1] > 4:
+            raise TooManySets
+        return closed_sets(transactions, min_support)
+
+    candidate_sets(augment(table_workload(tpch(200), "denormalized")), miner=miner)
+    too_many = [items for items in asked if items > 4]
+    assert len(too_many) > 1
+    assert all(later < before for before, later in pairwise(too_many))
 
 
 @given(st.dictionaries(st.integers(0, 40), st.floats(-1, 1), min_size=1))
