@@ -256,9 +256,8 @@ def _encodings(profile: Profile, budget: int | None) -> Iterator[tuple[int, Code
 
 def _value_sets(profile: Profile, budget: int | None) -> Iterator[tuple[int, CodeSynopsis, int]]:
     largest = max(map(len, profile.blocks), default=0)
-    # A block with too many says that all have too many: to count those of millions of rows takes long.
-    values = distinct_codes(profile.blocks if largest <= MOST_DISTINCT else ())
-    if not 0 < len(values) <= MOST_DISTINCT:
+    values = distinct_codes(profile.blocks)
+    if not len(values):
         return
     for size in _sizes(profile, budget):
         most = VALUES.sizes.within(size)
@@ -269,8 +268,15 @@ def _value_sets(profile: Profile, budget: int | None) -> Iterator[tuple[int, Cod
 
 
 def distinct_codes(blocks: Sequence[Codes]) -> Codes:
-    """The distinct codes of all blocks together."""
-    return np.unique(np.concatenate([np.zeros(0, dtype=np.uint64), *blocks]))
+    """The distinct codes of all blocks together; none where they are more than :data:`MOST_DISTINCT`.
+
+    A block with too many says so for all: to sort those of a column of millions takes long.
+    """
+    nothing = np.zeros(0, dtype=np.uint64)
+    if max(map(len, blocks), default=0) > MOST_DISTINCT:
+        return nothing
+    codes = np.unique(np.concatenate([nothing, *blocks]))
+    return codes if len(codes) <= MOST_DISTINCT else nothing
 
 
 def dictionary_bytes(coding: Coding, values: int) -> int:

@@ -168,9 +168,8 @@ def _ranges(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[Option]:
 
 
 def _sets(profile: Profile, asked: Lookups, zones: Reads) -> Iterator[Option]:
-    few = max(map(len, profile.blocks)) <= MOST_DISTINCT
-    values = distinct_codes(profile.blocks if few else ())
-    if FEWEST_VALUES <= len(values) <= MOST_DISTINCT:
+    values = distinct_codes(profile.blocks)
+    if len(values) >= FEWEST_VALUES:
         per_block = [_SET_BYTES + VALUES.sizes.unit_bits / 8 * len(codes) for codes in profile.blocks]
         size = float(asked.stands_for @ per_block) + dictionary_bytes(profile.coding, len(values))
         yield _option(Recipe().with_size(VALUES, MOST_DISTINCT), size, zones, asked.reads(asked.held))
