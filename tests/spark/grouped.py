@@ -182,6 +182,8 @@ class Laid:
     """The rows that satisfy at least one of these; None: all rows."""
     rest_of: int | None = None
     """Instead, those that satisfy none, which the group of this number lacks."""
+    beside: frozenset[str] | None = None
+    """The filtered columns of other groups that its blocks know of rows that are loaded; None: all."""
 
 
 def load_groups(
@@ -205,7 +207,7 @@ def load_groups(
         named = checked.features.id if len(checked.features) else None
         spec = LayoutSpec(by=UNIT, features=named, min_size=min_size, order=group.order, unit_rows=unit_rows)
         some = None if group.rows is None else PartRows(check_features(quiet, group.rows, origin.schema), group.rest_of)
-        plans.append(GroupPlan(group.columns, checked, spec, "by hand", some))
+        plans.append(GroupPlan(group.columns, checked, spec, "by hand", some, group.beside))
     files = NumberedFiles(origin.rows)
     synopses = None if recipes is None else parse_recipes(recipes, types)
     making = rebuilt_synopses(origin.snapshot, open_index(str(source)), types, min_size, synopses)

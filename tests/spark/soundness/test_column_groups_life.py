@@ -91,7 +91,7 @@ class Life:
         )
 
     def groups(self) -> list[Laid]:
-        """Each column in one of a few groups, and each group with features and an order of its own."""
+        """Each column in one of a few groups, each group with features, an order and knowledge of its own."""
         names = ["id", *self.names]
         of = {name: self.chance.randrange(3) for name in names}
         known = [feature for feature in FEATURES if columns_of_feature(feature) <= set(names)]
@@ -99,7 +99,9 @@ class Life:
         for number in sorted(set(of.values())):
             features = FeatureSet("rows", tuple(self.chance.sample(known, self.chance.randint(0, len(known)))))
             order = tuple(self.chance.sample([name for name in ("id", "n", "x", "s") if name in names], 1))
-            laid.append(Laid(tuple(name for name in names if of[name] == number), features, order))
+            beside = frozenset(name for name in names if self.chance.random() < 0.5)
+            columns = tuple(name for name in names if of[name] == number)
+            laid.append(Laid(columns, features, order, beside=self.chance.choice([beside, None])))
         return laid
 
     def new_rows(self, count: int) -> list[Row]:

@@ -7,6 +7,7 @@ with skipping on and off, and after the files are deleted that they skipped.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -32,8 +33,8 @@ class CopiedLife(Life):
             some = self.some(known)
             more = self.chance.sample(names, self.chance.randint(0, 2))
             every = tuple(dict.fromkeys((*group.columns, *more)))
-            laid.append(Laid(every, group.features, group.order, rows=some))
-            laid.append(Laid(group.columns, group.features, group.order, rows=some, rest_of=len(laid) - 1))
+            laid.append(replace(group, columns=every, rows=some))
+            laid.append(replace(group, rows=some, rest_of=len(laid) - 1))
         for _ in range(self.chance.randint(1, 2)):
             columns = tuple(self.chance.sample(names, self.chance.randint(1, len(names))))
             laid.append(Laid(columns, order=(columns[0],) if columns[0] in ("id", "n") else (), rows=self.some(known)))

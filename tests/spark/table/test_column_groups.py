@@ -161,15 +161,21 @@ def test_names_have_the_bucket_that_spark_gives_their_unit(spark, loaded):
     assert len(set(seen.values())) == min(len(seen), buckets), "units share no bucket while there are enough"
 
 
-def test_blocks_know_filtered_columns_that_their_group_lacks(loaded):
-    """Bounds, NULLs and value sets of every block, held against the rows that it has."""
+@pytest.mark.parametrize("by_day", [False, True], ids=["in any order", "by day"])
+def test_blocks_know_what_they_differ_in_of_columns_that_their_group_lacks(spark, loaded, tmp_path, by_day):
+    """Bounds and NULLs of every block, held against the rows that it has."""
     source, path, _ = loaded
+    if by_day:
+        source, path = write(tmp_path / "sales", sales().sort_by("day")), tmp_path / "out"
+        sidestep.load(spark, source, path, log=CONFLICT, layout="gsop", min_size=50, unit_rows=1_100)
     rows = pa.concat_tables([pq.read_table(file) for file in sorted(Path(source).glob("*.parquet"))])
     index = open_index(str(inner(path)))
     assert len(set(index.block_ids.tolist())) == index.map.blocks, "ids are unique over all groups"
     place = {block: at for at, block in enumerate(index.block_ids.tolist())}
     known = {name: index.stored_arrays(name, index.columns[name]) or {} for name in ("day", "kind", "price")}
-    foreign = 0
+    group_of = {name: number for number, group in enumerate(groups_of(path).groups) for name in group}
+    assert group_of["day"] != group_of["kind"]
+    foreign = {"day": set(), "kind": set()}
     for number, files in parts(path).items():
         held = groups_of(path).groups[number]
         for file in files:
@@ -181,14 +187,19 @@ def test_blocks_know_filtered_columns_that_their_group_lacks(loaded):
                 for name in ("day", "kind"):
                     zones = {part.partition(":")[0]: array[place[id]].as_py() for part, array in known[name].items()}
                     values = [value for value in mine[name].to_pylist() if value is not None]
+                    if name not in held:
+                        foreign[name].add(zones["nulls"] is not None)
+                        if zones["nulls"] is None:
+                            assert (zones["lower"], zones["upper"]) == (None, None), "or a reader would take it for all"
+                            continue
                     assert zones["nulls"] == len(mine) - len(values)
                     stored = [value.encode() if isinstance(value, str) else value for value in values]
                     bounds = (min(stored), max(stored)) if stored else (None, None)
                     assert (zones["lower"], zones["upper"]) == bounds
-                    foreign += name not in held
                 price = known["price"]["nulls:price"][place[id]].as_py()
                 assert (price is None) == ("price" not in held), "of a column that no query filters nothing is said"
-    assert foreign > 20
+    assert foreign["day"] == {by_day}, "all rows of a unit are of some days, if they came in that order"
+    assert foreign["kind"] == {False}, "no arrangement for days narrows kinds, so nothing is said of them there"
 
 
 @pytest.mark.parametrize(
@@ -365,8 +376,9 @@ def test_rows_come_to_all_groups_at_once(spark, loaded, tmp_path):
     index = open_index(str(inner(copied)))
     ids = index.block_ids.tolist()
     assert len(ids) == len(set(ids)) > len(blocks)
-    nulls = (index.stored_arrays("day", index.columns["day"]) or {})["nulls:day"]
-    assert nulls.null_count == 0, "new blocks know what the old ones do, of whichever group they are"
+    nulls = (index.stored_arrays("day", index.columns["day"]) or {})["nulls:day"].to_pylist()
+    unknown = {id for id, known in zip(ids, nulls, strict=True) if known is None}
+    assert unknown < blocks, "new blocks know all that is filtered, of whichever group: rows may come day by day"
     assert not list((inner(copied) / "_sidestep").glob("_staged*"))
     with pytest.raises(SidestepError, match="no column other"):
         sidestep.append(spark, copied, frame.withColumn("other", functions.lit(1)))

@@ -9,7 +9,7 @@ not made from, on other rows, by what reading costs (:func:`judge_groups`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,15 +18,16 @@ import numpy as np
 from sidestep.advisor.families.columns import FEWEST_ROWS, URGENT, ArrangedGroup, ColumnTrials, FilterNeeds
 from sidestep.advisor.layouts.choose import Judges, LayoutChoice, Trial
 from sidestep.advisor.trials.cost import ID_BYTES, PER_BYTE, PER_JOINED, files_by_size, reading
+from sidestep.advisor.trials.narrowing import narrowed
 from sidestep.advisor.trials.sample import SEED, RowNumbers, Sample
-from sidestep.advisor.trials.trial import Shares, catalog_of
+from sidestep.advisor.trials.trial import Blocks, Shares, catalog_of
 from sidestep.errors import SidestepError
 from sidestep.layout.columns.costs import CostModel, Group
 from sidestep.layout.columns.local import MOST_VECTORS
 from sidestep.layout.columns.queries import ColumnWorkload
 from sidestep.layout.columns.rows import RowsByFeatures
 from sidestep.layout.columns.search import Scheme, rate_again, search
-from sidestep.layout.vectors import Words, reduce_vectors
+from sidestep.layout.vectors import Bits, Words, reduce_vectors
 from sidestep.synopsis import kept_blocks
 from sidestep.workload import Feature, FeatureSet
 
@@ -60,6 +61,8 @@ class ColumnStudy:
     min_size: int
     unit_rows: int
     """Rows of a unit: the groups of each are arranged on their own."""
+    slices: RowNumbers | None = None
+    """For each row of the sample, about which unit it would be in; None where that is not known."""
 
     def draw(self, rows: int) -> RowNumbers:
         """Some rows of the sample, the same ones each time."""
@@ -107,6 +110,37 @@ class ColumnStudy:
         )
 
     @cached_property
+    def narrowed_by_units(self) -> frozenset[str] | None:
+        """The columns of which each unit holds less than the table does; None where that is not known.
+
+        So it is with times, of rows that lie in the order in which they came.
+        """
+        if self.slices is None:
+            return None
+        sizes = np.bincount(self.slices)
+        units = Blocks(np.argsort(self.slices, kind="stable"), sizes[sizes > 0])
+        return narrowed(self.sample, self.filters.needs, units)
+
+    def known_of_others(
+        self, arranged: ArrangedGroup, held: Collection[str], rows: Bits | None
+    ) -> frozenset[str] | None:
+        """The columns by which blocks of a group can be told apart that lacks them; None: perhaps any that it lacks.
+
+        ``rows`` are those of the sample that the group has, if these are not all.
+        """
+        by_units = self.narrowed_by_units
+        if by_units is None:
+            return None
+        there = self.draw_others(self.final_rows)
+        block = self.block(len(there))
+        if rows is not None:
+            there = there[rows[there]]
+        blocks = arranged.blocks(self.sample.take(there), self.words[there], len(self.features), block)
+        placed = Blocks(there[blocks.order], blocks.sizes)
+        others = [name for name in self.sample.types if name not in held]
+        return narrowed(self.sample, self.filters.needs, placed, others) | by_units.intersection(others)
+
+    @cached_property
     def filters(self) -> FilterNeeds:
         """What the filters of the workload need of the sample, for all trials."""
         return FilterNeeds(self.workload, self.sample)
@@ -129,6 +163,8 @@ class ChosenGroup:
     layout: LayoutChoice
     arranged: ArrangedGroup
     """The same as it was tried on the sample."""
+    beside: frozenset[str] | None = None
+    """Columns of other groups that its blocks are to know, as they differ in them; None: all that queries filter."""
     rows: FeatureSet | None = None
     """The rows that satisfy at least one of these; None: all rows."""
     rest_of: int | None = None
@@ -146,7 +182,7 @@ class ChosenGroups:
     together: float
     """What they would read of one group that has all columns."""
     filtered: tuple[str, ...]
-    """Columns that queries filter: blocks of every group are to know what their rows hold in them."""
+    """Columns that queries filter: blocks of every group may know what their rows hold in them."""
     note: str = ""
     """What else is to be said of the choice."""
 
@@ -242,9 +278,13 @@ def given_groups(given: Sequence[Sequence[str]], columns: Sequence[str]) -> list
 
 
 def arrange_group(
-    study: ColumnStudy, arranged: ArrangedGroup, names: tuple[str, ...], few_valued: tuple[str, ...]
+    study: ColumnStudy,
+    arranged: ArrangedGroup,
+    names: tuple[str, ...],
+    few_valued: tuple[str, ...],
+    rows: Bits | None = None,
 ) -> ChosenGroup:
-    """Columns of these names, whose rows are to be arranged as they were on the sample."""
+    """Columns of these names, whose rows are to be arranged as they were on the sample; ``rows`` if not all of it."""
     local = [study.features[int(at)] for at in arranged.local.numbers]
     tree = arranged.arrangement.tree
     layout = LayoutChoice(
@@ -259,7 +299,7 @@ def arrange_group(
         detail=arranged.arrangement.detail,
         few_valued=few_valued,
     )
-    return ChosenGroup(names, layout, arranged)
+    return ChosenGroup(names, layout, arranged, study.known_of_others(arranged, names, rows))
 
 
 def clearly_cheaper(groups: float, rows: float) -> bool:

@@ -137,8 +137,10 @@ def choose_replicas(
         names = tuple(study.workload.columns[at] for at in sorted(part.columns))
         tell(f"the arrangement of {', '.join(names[:3])}" + (", …" if len(names) > 3 else ""))
         # Of a part without a row in the sample nothing can be told: it is arranged as all rows would be.
-        tried = part if part.holds(bits).any() else replace(part, features=None, rest=False)
-        group = arrange_group(study, trials.arrange(tried), names, few_valued)
+        held = part.holds(bits)
+        tried = part if held.any() else replace(part, features=None, rest=False)
+        some = held if part.features is not None and held.any() else None
+        group = arrange_group(study, trials.arrange(tried), names, few_valued, some)
         if part.features is not None:
             rows = FeatureSet(study.table, tuple(study.features[at] for at in sorted(part.features)))
             group = replace(group, rows=rows, rest_of=some_of[part.layout] if part.rest else None)

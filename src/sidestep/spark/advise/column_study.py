@@ -80,18 +80,20 @@ def study_columns(workload: Workload, source: ColumnSource) -> tuple[ColumnStudy
         {name: type for name, type in source.types.items() if name in filtered},
         features,
         total=source.total,
-        # One unit: each that is written will be much like the whole.
-        spec=LayoutSpec(unit_rows=max(1, 2 * source.total)),
+        spec=LayoutSpec(unit_rows=source.unit_rows),
         sample_rows=SAMPLE_ROWS,
     )
     used = tuple(features[number] for number in drawn.satisfied)
     bits = np.array(list(drawn.satisfied.values()), np.bool_).reshape(len(used), len(drawn.sample)).T
     some = _some_queries(workload, source.table)
     asked = column_workload(some, source.table, source.rows.columns, [one.formula for one in used])
+    # One unit: each that is written will be much like the whole.
     sample = replace(drawn.sample, unit=np.zeros(len(drawn.sample), np.int64))
+    # Rows that do not come from files are dealt out, and are put into units by other means.
+    slices = drawn.sample.unit if any(drawn.files) else None
     unit_rows = min(source.unit_rows, max(1, source.total))
     words = pack(np.ascontiguousarray(bits))
-    return ColumnStudy(source.table, asked, used, sample, words, source.min_size, unit_rows), drawn.widths
+    return ColumnStudy(source.table, asked, used, sample, words, source.min_size, unit_rows, slices), drawn.widths
 
 
 def choose_column_groups(

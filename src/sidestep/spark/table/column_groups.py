@@ -5,8 +5,10 @@ row together are row ids and units, which depend on nothing but where the row is
 (:mod:`sidestep.spark.organize.row_ids`). So the source must be the same each time: its files are listed again at the
 end, rows are counted for every group and unit, and if anything differs nothing is committed.
 
-Blocks of every group know what their rows hold in all columns that queries filter, whether the group has them or not.
-Rows that come later are laid out like the others, in units of their own.
+Blocks of a group know what their rows hold in columns that queries filter, whether the group has them or not. Where a
+whole table is laid out, these are the columns that the group's arrangement narrows, or that the units do: of others
+every block holds about all values. Rows that come later are laid out like the others, in units of their own, and are
+few: their blocks know all columns that queries filter.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ def write_groups(
     Block ids begin with ``first``, or with the first that is free.
     """
     made: dict[int, LoadedGroup] = {}
-    states = {number: group_state(spark, target, number) for number in target.plans}
+    states = {number: group_state(spark, target, number, plan.beside) for number, plan in target.plans.items()}
     block = next(iter(states.values())).reserve() if first is None else first
     try:
         for at, (number, state) in enumerate(states.items()):

@@ -94,6 +94,8 @@ class GroupPlan:
     """How its rows are arranged, in words."""
     rows: PartRows | None = None
     """None: all rows."""
+    beside: frozenset[str] | None = None
+    """The columns of other groups that blocks are to know of rows that come now; None: all that queries filter."""
 
 
 def check_group_names(source: Source) -> None:
@@ -137,7 +139,8 @@ def plan_groups(
             other = None if group.rest_of is None else plans[group.rest_of].rows
             features = next(selecting) if other is None else other.checked
             rows = PartRows(features, None if group.rest_of is None else first + group.rest_of)
-        plans.append(GroupPlan(group.columns, checked, made, f"{group.layout.family}: {group.layout.detail}", rows))
+        detail = f"{group.layout.family}: {group.layout.detail}"
+        plans.append(GroupPlan(group.columns, checked, made, detail, rows, group.beside))
     return plans
 
 
@@ -173,6 +176,7 @@ class GroupsTarget:
     layouts: tuple[LayoutSpec, ...]
     """How these are laid out."""
     filtered: tuple[str, ...]
+    """Columns that blocks of every group may know, whether the group holds them or not."""
     making: BuildPlan
     unit_rows: int
     units: tuple[int, ...] = ()
@@ -349,18 +353,24 @@ def inner_schema(schema: StructType) -> str:
     return with_block_column(StructType([*fields, *joined]).json())
 
 
-def group_state(spark: SparkSession, table: GroupsTarget, group: int) -> TableState:
-    """The inner table as the files of one group are written to it."""
+def group_state(
+    spark: SparkSession, table: GroupsTarget, group: int, beside: frozenset[str] | None = None
+) -> TableState:
+    """The inner table as the files of one group are written to it.
+
+    Of the columns of other groups, its blocks know those ``beside``, or else all that queries filter.
+    """
     snapshot, plan = table.snapshot, table.plans[group]
     assert snapshot.schema is not None
     stored = StructType.fromJson(json.loads(snapshot.schema))
     held = StructType([stored[name] for name in (*plan.columns, UNIT, ROW_ID)])
-    beside = StructType([stored[name] for name in table.filtered if name not in plan.columns])
+    others = [name for name in table.filtered if name not in plan.columns and (beside is None or name in beside)]
+    known = StructType([stored[name] for name in others])
     features = plan.checked.features
     target = BlockTarget(
         root=snapshot.root.uri,
         schema=arrow_schema(held),
-        columns=data_columns(StructType([*held.fields, *beside.fields]), ()),
+        columns=data_columns(StructType([*held.fields, *known.fields]), ()),
         min_size=plan.spec.min_size,
         pages=PageOrder(plan.spec.page_order, plan.spec.page_share).restrict(plan.columns),
         features=len(features),
@@ -369,7 +379,7 @@ def group_state(spark: SparkSession, table: GroupsTarget, group: int) -> TableSt
         making=table.making,
         block=block_name(snapshot.schema) or BLOCK,
         spark_version=spark.version,
-        beside=arrow_schema(beside),
+        beside=arrow_schema(known),
         bucketing=Bucketing(UNIT, table.groups.buckets),
         counter=ROW_ID,
     )
