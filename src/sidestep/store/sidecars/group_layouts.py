@@ -20,7 +20,7 @@ class GroupLayouts:
 
     layouts: tuple[LayoutSpec, ...]
     filtered: tuple[str, ...] = ()
-    """Columns that blocks of every group know, whether the group holds them or not."""
+    """Columns that blocks of every group may know, whether the group holds them or not."""
     storage: float | None = None
     """How many times the cells of the table may be stored; None: once, or nothing was noted."""
 
