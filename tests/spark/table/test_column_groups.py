@@ -175,7 +175,7 @@ def test_blocks_know_what_they_differ_in_of_columns_that_their_group_lacks(spark
     known = {name: index.stored_arrays(name, index.columns[name]) or {} for name in ("day", "kind", "price")}
     group_of = {name: number for number, group in enumerate(groups_of(path).groups) for name in group}
     assert group_of["day"] != group_of["kind"]
-    foreign = {"day": set(), "kind": set()}
+    foreign: dict[str, set[bool]] = {"day": set(), "kind": set()}
     for number, files in parts(path).items():
         held = groups_of(path).groups[number]
         for file in files:
