@@ -6,7 +6,9 @@ import datetime
 import json
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +332,38 @@ def test_one_distinct_vector_is_cut_along_the_order(spark, tmp_path):
     lows = sorted(zones["lower:id"].to_pylist())
     assert lows == list(range(0, 1_000, 100))
     assert np.array_equal(index.map.rows, [100] * 10)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(7, 2), pa.decimal128(18, 18), pa.decimal128(30, 4)], ids=str)
+def test_blocks_along_decimals_follow_their_values(spark, tmp_path, kind):
+    draw = random.Random(1)
+    most = 10 ** min(kind.precision, 18) - 1
+    numbers = [draw.randint(-most, most) for _ in range(297)] + [None, most, -most]
+    values = [None if number is None else Decimal(number).scaleb(-kind.scale) for number in numbers]
+    draw.shuffle(values)
+    table = pa.table({"price": pa.array(values, kind), "kind": ["shoes"] * 300})
+    limit = "spark.sql.execution.arrow.maxBytesPerBatch"
+    before = spark.conf.get(limit)
+    features = FeatureSet("sales", (Feature((compare(KIND, "=", "shoes"),)),))
+    load(
+        spark,
+        folder_of(tmp_path / "source", [table]),
+        str(tmp_path / "out"),
+        features=features,
+        min_size=30,
+        order=["price"],
+    )
+    assert spark.conf.get(limit) == before
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    written = pq.ParquetFile(file)
+    blocks = [written.read_row_group(number)["price"].to_pylist() for number in range(written.num_row_groups)]
+    assert len(blocks) == 10
+    assert None in blocks[0]
+    bounds = [
+        (min(known), max(known)) for known in ([value for value in block if value is not None] for block in blocks)
+    ]
+    assert bounds == sorted(bounds), "NULL first, then negative values"
+    assert all(before[1] <= after[0] for before, after in pairwise(bounds))
 
 
 def test_trees_are_interpreted(spark):
