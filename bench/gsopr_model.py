@@ -19,7 +19,8 @@ from bench.denorm_data import columns as denorm_columns
 from bench.denorm_data import make_denorm
 from bench.gsop_model import SEED, Experiment, formula_of
 from bench.gsop_queries import SELECTIVE, random_queries
-from sidestep.advisor.families.replicas import LayoutPart, PartTrials, parts_of
+from sidestep.advisor.families.replicas import LayoutPart, PartTrials, cheapest, parts_of
+from sidestep.advisor.layouts.column_groups import RATED_ROWS
 from sidestep.advisor.trials.column_queries import FilterWays
 from sidestep.advisor.trials.trial import catalog_of
 from sidestep.layout.columns.costs import Group
@@ -81,6 +82,7 @@ class Schemes:
         block = max(1, round(experiment.block * len(drawn) / experiment.rows))
         vectors = reduce_vectors(drawn, len(experiment.features))
         self.rows = LayoutRows(self.workload, vectors, block, SEARCHED_VECTORS)
+        self.trials = PartTrials(self.workload, experiment.sample, experiment.words, experiment.block, RATED_ROWS)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -95,7 +97,9 @@ class Schemes:
         )
 
     def gsop_r(self, budget: float) -> RatedScheme:
-        return search_replicas(self.workload, self.rows, budget, self.groups).best
+        """As a load chooses: of the search's candidates, the one that is cheapest by all means."""
+        found = search_replicas(self.workload, self.rows, budget, self.groups).candidates
+        return cheapest(found, self.workload, self.rows, self.trials, SEARCH_COST)
 
     def gsop_se(self, budget: float) -> RatedScheme:
         return replicate_selectively(self.workload, self.rows, budget, self.groups).best

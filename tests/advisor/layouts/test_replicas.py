@@ -8,13 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sidestep.advisor.families import replicas
+from sidestep.advisor.families.replicas import cheapest
 from sidestep.advisor.layouts.choose import Judges
 from sidestep.advisor.layouts.column_groups import ColumnStudy, choose_groups, judge_groups
-from sidestep.advisor.layouts.replicas import choose_replicas, judge_replicas, storage_curve
+from sidestep.advisor.layouts.replicas import (
+    ReplicaStudy,
+    choose_replicas,
+    judge_replicas,
+    part_trials,
+    storage_curve,
+)
 from sidestep.advisor.trials.column_queries import column_workload
 from sidestep.advisor.trials.needs import Needs, needs_of
 from sidestep.advisor.trials.sample import sample_of
 from sidestep.errors import SidestepError
+from sidestep.layout.replicas.search import SEARCH_COST
 from sidestep.layout.vectors import pack
 from sidestep.predicate import INTEGER, Predicate, all_of, column, compare, normalize
 from sidestep.predicate.oracle import evaluate
@@ -82,6 +91,23 @@ def test_what_filters_need_is_worked_out_once_for_all_parts(monkeypatch: pytest.
     assert len(choose_replicas(drawn, 1.5).groups) > 1
     choose_groups(drawn)
     assert len(calls) == 1
+
+
+def test_of_schemes_that_cost_about_as_much_the_one_of_fewest_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all means, whatever they cost by features."""
+    drawn = study(ASKED)
+    searches = ReplicaStudy.of(drawn)
+    found = sorted(searches.search(2.0).path, key=lambda one: -len(one.scheme.layouts))
+    assert len({len(one.scheme.layouts) for one in found}) > 1
+    most, fewest = found[0].scheme, found[-1].scheme
+    asked = drawn.workload, searches.rows, part_trials(drawn, 300), SEARCH_COST
+    for costs, expected in (
+        ({most: 1.0, fewest: 1.004}, fewest),
+        ({most: 1.0, fewest: 1.006}, most),
+        ({most: 2.0, fewest: 1.0}, fewest),
+    ):
+        monkeypatch.setattr(replicas, "cost_of_parts", lambda _, scheme, *rest, costs=costs: costs.get(scheme, 9.0))
+        assert cheapest(found, *asked).scheme == expected
 
 
 def test_the_curve_falls_with_the_budget() -> None:

@@ -98,6 +98,11 @@ def test_a_search_keeps_within_its_budget_and_never_gets_worse(case: Case, budge
     assert all(rated.storage <= budget + 1e-6 for rated in found.path)
     assert found.best.cost <= found.path[0].cost
     assert np.isclose(found.best.cost, scheme_cost(case.workload, found.best.scheme, rows, SEARCH_COST))
+    candidates = found.candidates
+    assert candidates[0].cost == found.best.cost
+    assert found.path[0].scheme in [one.scheme for one in candidates], "what it began with may be best after all"
+    assert all(one.storage <= budget + 1e-6 for one in candidates)
+    assert len({one.scheme for one in candidates}) == len(candidates) <= 3 * (1 + len(found.others))
     everything = [frozenset(range(len(case.workload.columns)))]
     selected = replicate_selectively(case.workload, rows, budget, everything)
     assert selected.best.storage <= budget + 1e-6

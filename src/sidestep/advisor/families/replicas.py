@@ -6,7 +6,7 @@ and every part is arranged as a column group is (:mod:`.columns`): for the queri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from sidestep.layout.replicas.costs import LayoutReads, layout_reads, retrieve
 from sidestep.layout.replicas.paths import PathCost
 from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import ColumnNumbers, FeatureNumbers, ReplicaScheme
+from sidestep.layout.replicas.search import HARDLY, RatedScheme
 from sidestep.layout.vectors import Bits, Words, unpack
 from sidestep.layout.weights import Floats
 
@@ -125,3 +126,24 @@ def parts_read(
         of_filter = np.where(eligible, of_parts[0], whole)
         asked = workload.filter_of_query
         yield LayoutReads(layout, of_filter[asked], eligible[asked])
+
+
+def cost_of_parts(
+    workload: ColumnWorkload, scheme: ReplicaScheme, rows: LayoutRows, trials: PartTrials, cost: PathCost
+) -> float:
+    """What a workload costs on a scheme whose parts are arranged by all means."""
+    layouts = list(parts_read(workload, scheme, rows, trials, cost))
+    return float(retrieve(workload.reads, layouts, cost).cost(cost) @ workload.weights)
+
+
+def cheapest(
+    found: Sequence[RatedScheme], workload: ColumnWorkload, rows: LayoutRows, trials: PartTrials, cost: PathCost
+) -> RatedScheme:
+    """Of schemes that a search came to by features, the one that is cheapest by all means.
+
+    What looks the same by features can be a third dearer. Of schemes that cost hardly more, it is the one of fewest
+    layouts: every layout has to be written.
+    """
+    costs = [cost_of_parts(workload, one.scheme, rows, trials, cost) for one in found]
+    nearly = [at for at, of in enumerate(costs) if of <= min(costs) * (1 + HARDLY)]
+    return found[min(nearly, key=lambda at: (len(found[at].scheme.layouts), costs[at]))]

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sidestep.advisor.families.replicas import PartTrials, parts_read
+from sidestep.advisor.families.replicas import PartTrials, cost_of_parts
 from sidestep.advisor.layouts.column_groups import RATED_ROWS, WIDE_ROWS, WIDE_VECTORS, ColumnStudy, given_groups
-from sidestep.layout.replicas.costs import retrieve
+from sidestep.advisor.layouts.replicas import part_trials
 from sidestep.layout.replicas.rows import LayoutRows
 from sidestep.layout.replicas.schemes import ReplicaLayout, ReplicaScheme
 from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, search_replicas
@@ -57,8 +57,7 @@ def try_replicas(
     vectors = reduce_vectors(drawn, len(study.features))
     rows = LayoutRows(workload, vectors, study.block(len(drawn)), WIDE_VECTORS)
     found = search_replicas(workload, rows, budget, given_groups(groups, workload.columns), seconds=seconds / 2)
-    block = study.block(len(study.sample))
-    parts = PartTrials(workload, study.sample, study.words, block, RATED_ROWS, filters=study.filters)
+    parts = part_trials(study, RATED_ROWS)
     tried: list[ReplicasTrial] = []
     # The last first: what the whole budget is good for is what is asked for most.
     for one in reversed(_some(found.frontier)):
@@ -83,14 +82,13 @@ def _some(frontier: Sequence[RatedScheme]) -> list[RatedScheme]:
 
 def _rate(study: ColumnStudy, scheme: ReplicaScheme, rows: LayoutRows, trials: PartTrials) -> ReplicasTrial:
     workload = study.workload
-    layouts = list(parts_read(workload, scheme, rows, trials, SEARCH_COST))
-    costs = retrieve(workload.reads, layouts, SEARCH_COST).cost(SEARCH_COST)
+    cost = cost_of_parts(workload, scheme, rows, trials, SEARCH_COST)
     everything = max(1.0, float(workload.weights @ workload.reads.sum(axis=1)))
     stored = [_stored(study, layout, rows) for layout in scheme.layouts]
     held = [1.0 if layout.masters else each.rows for layout, each in zip(scheme.layouts, stored, strict=True)]
     ids = sum(held) / len(workload.columns) if len(held) > 1 else 0.0
     storage = scheme.storage(rows.count, rows.total) + ids
-    return ReplicasTrial(tuple(stored), float(costs @ workload.weights) / everything, storage)
+    return ReplicasTrial(tuple(stored), cost / everything, storage)
 
 
 def _stored(study: ColumnStudy, layout: ReplicaLayout, rows: LayoutRows) -> WhatIfReplica:

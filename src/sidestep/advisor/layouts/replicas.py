@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sidestep.advisor.families.columns import URGENT
-from sidestep.advisor.families.replicas import PartTrials, parts_of, parts_read
+from sidestep.advisor.families.replicas import PartTrials, cheapest, cost_of_parts, parts_of
 from sidestep.advisor.layouts.choose import Judges, Trial
 from sidestep.advisor.layouts.column_groups import (
+    RATED_ROWS,
     ChosenGroup,
     ChosenGroups,
     ColumnStudy,
@@ -34,10 +35,15 @@ from sidestep.advisor.trials.cost import (
 )
 from sidestep.advisor.trials.trial import Shares, catalog_of
 from sidestep.layout.columns.search import search
-from sidestep.layout.replicas.costs import retrieve
 from sidestep.layout.replicas.paths import find_path
 from sidestep.layout.replicas.rows import LayoutRows
-from sidestep.layout.replicas.search import SEARCH_COST, RatedScheme, check_budget, search_replicas
+from sidestep.layout.replicas.search import (
+    SEARCH_COST,
+    RatedScheme,
+    ReplicaSearch,
+    check_budget,
+    search_replicas,
+)
 from sidestep.layout.vectors import reduce_vectors, unpack
 from sidestep.synopsis import Catalog, kept_blocks
 from sidestep.synopsis.features.union_vectors import without_features
@@ -78,10 +84,21 @@ class ReplicaStudy:
         rows = LayoutRows(study.workload, vectors, study.block(len(drawn)), SEARCHED_VECTORS)
         return cls(study, rows, search(study.workload, study.search_rows()).best.groups)
 
-    def search(self, storage: float) -> RatedScheme:
-        """The best scheme that takes at most so many times the cells of the table."""
+    def search(self, storage: float) -> ReplicaSearch:
+        """The schemes that take at most so many times the cells of the table, by features alone."""
         budget = min(check_budget(storage), MOST_STORAGE)
-        return search_replicas(self.study.workload, self.rows, budget, self.start).best
+        return search_replicas(self.study.workload, self.rows, budget, self.start)
+
+    def best(self, storage: float) -> RatedScheme:
+        """The scheme of the search that is cheapest by all means: see :func:`cheapest`."""
+        found = self.search(storage).candidates
+        return cheapest(found, self.study.workload, self.rows, part_trials(self.study, RATED_ROWS), SEARCH_COST)
+
+
+def part_trials(study: ColumnStudy, rows: int) -> PartTrials:
+    """Parts of schemes tried on at most so many rows of the sample."""
+    block = study.block(len(study.sample))
+    return PartTrials(study.workload, study.sample, study.words, block, rows, filters=study.filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +116,7 @@ class StoragePoint:
 def storage_curve(study: ColumnStudy, budgets: Sequence[float] = CURVE) -> tuple[StoragePoint, ...]:
     """What the queries of a log would cost by budget: what it is worth to store cells more than once."""
     searches = ReplicaStudy.of(study)
-    found = [(budget, searches.search(budget)) for budget in budgets]
+    found = [(budget, searches.search(budget).best) for budget in budgets]
     base = max(1e-9, found[0][1].cost) if found else 1.0
     # A larger budget allows for what a smaller one does: a search that ends with less is not to be shown.
     points: list[StoragePoint] = []
@@ -122,12 +139,11 @@ def choose_replicas(
         return choose_groups(study, tell=tell)
     tell("partial replicas")
     searches = ReplicaStudy.of(study)
-    rated = searches.search(storage)
+    rated = searches.best(storage)
     if all(layout.whole for layout in rated.scheme.layouts):
         chosen = choose_groups(study, tell=tell)
         return replace(chosen, note="No copy of cells would let the queries read less within the storage budget.")
-    block = study.block(len(study.sample))
-    trials = PartTrials(study.workload, study.sample, study.words, block, study.final_rows, filters=study.filters)
+    trials = part_trials(study, study.final_rows)
     few_valued = study.trials(study.final_rows, URGENT[-1:]).few_valued
     bits = unpack(study.words, len(study.features))
     groups: list[ChosenGroup] = []
@@ -147,10 +163,8 @@ def choose_replicas(
             if not part.rest:
                 some_of[part.layout] = len(groups)
         groups.append(group)
-    # The search goes by features alone: what comes of the scheme is rated by all means, as column groups are.
-    layouts = list(parts_read(study.workload, rated.scheme, searches.rows, trials, SEARCH_COST))
-    costs = retrieve(study.workload.reads, layouts, SEARCH_COST).cost(SEARCH_COST)
-    cost, together = float(costs @ study.workload.weights) / study.all_cells, study.cost_together()
+    cost = cost_of_parts(study.workload, rated.scheme, searches.rows, trials, SEARCH_COST) / study.all_cells
+    together = study.cost_together()
     return ChosenGroups(
         tuple(groups),
         cost,

@@ -33,6 +33,8 @@ MOST_REQUESTS = 40
 LEAST_STORAGE = (0.002, 0.2)
 """The storage that an operation is taken to need at least: a search for each, and the best of them counts. With little,
 merges come first, which need none; with much, what saves most comes first, whatever it takes."""
+HARDLY = 0.005
+"""A scheme that costs more by this share costs hardly more."""
 SPREAD = 0.02
 """By how much of its rows a layout may grow for a further feature that its queries can use."""
 
@@ -53,14 +55,30 @@ class ReplicaSearch:
     best: RatedScheme
     path: tuple[RatedScheme, ...]
     """The scheme after each transformation, from the first on."""
-    seen: tuple[RatedScheme, ...] = ()
-    """All schemes that were taken on the way, those of paths that came to less too."""
+    others: tuple[tuple[RatedScheme, ...], ...] = ()
+    """The paths of climbs that came to less."""
+
+    @property
+    def candidates(self) -> tuple[RatedScheme, ...]:
+        """The schemes to choose from by better means than the search has, the best first.
+
+        They are what each climb began with, the best that it came to, and the one of fewest layouts that is hardly
+        dearer: the last transformations often save next to nothing, and every layout has to be written.
+        """
+        found: dict[ReplicaScheme, RatedScheme] = {}
+        for path in (self.path, *self.others):
+            best = min(path, key=lambda one: one.cost)
+            nearly = [one for one in path if one.cost <= best.cost * (1 + HARDLY)]
+            fewest = min(nearly, key=lambda one: (len(one.scheme.layouts), one.storage, one.cost))
+            found |= {one.scheme: one for one in (best, fewest, path[0])}
+        return tuple(sorted(found.values(), key=lambda one: one.cost))
 
     @property
     def frontier(self) -> tuple[RatedScheme, ...]:
         """The schemes that cost less than any other that takes as little storage, from the least storage on."""
         best, kept = math.inf, []
-        for one in sorted(self.seen or self.path, key=lambda one: (one.storage, one.cost)):
+        seen = (one for path in (self.path, *self.others) for one in path)
+        for one in sorted(seen, key=lambda one: (one.storage, one.cost)):
             if one.cost < best:
                 best = one.cost
                 kept.append(one)
@@ -111,7 +129,7 @@ def search_replicas(
         begin = [(group, climb.features_of(group)) for group in groups] if groups else climb.initial
         found.append(climb.run(begin, seconds / len(LEAST_STORAGE)))
     best = min(found, key=lambda each: each.best.cost)
-    return replace(best, seen=tuple(one for each in found for one in each.path))
+    return replace(best, others=tuple(each.path for each in found if each is not best))
 
 
 @dataclass(frozen=True)
