@@ -62,15 +62,18 @@ class ReplicaSearch:
     def candidates(self) -> tuple[RatedScheme, ...]:
         """The schemes to choose from by better means than the search has, the best first.
 
-        They are what each climb began with, the best that it came to, and the one of fewest layouts that is hardly
-        dearer: the last transformations often save next to nothing, and every layout has to be written.
+        They are what each climb began with, the best that it came to, the one of fewest layouts that is hardly dearer,
+        and the best that takes half of the storage which that one takes beyond the table: the last transformations
+        often save next to nothing, and every layout has to be written.
         """
         found: dict[ReplicaScheme, RatedScheme] = {}
         for path in (self.path, *self.others):
             best = min(path, key=lambda one: one.cost)
             nearly = [one for one in path if one.cost <= best.cost * (1 + HARDLY)]
             fewest = min(nearly, key=lambda one: (len(one.scheme.layouts), one.storage, one.cost))
-            found |= {one.scheme: one for one in (best, fewest, path[0])}
+            half = [one for one in path if one.storage - 1 <= (best.storage - 1) / 2]
+            spare = min(half, key=lambda one: one.cost, default=path[0])
+            found |= {one.scheme: one for one in (best, fewest, spare, path[0])}
         return tuple(sorted(found.values(), key=lambda one: one.cost))
 
     @property
