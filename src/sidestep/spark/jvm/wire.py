@@ -29,6 +29,8 @@ size and modification time (milliseconds) of each in turn, 8 bytes each, big-end
   ``=`` in place of the files if that is all.
 - *path*, Python → Java: a line of the answers: ``path TAB key TAB group,group,…``: the column groups that a scan is
   read from, those first that are asked first for a column.
+- *rows*, Python → Java: a line of the answers: ``rows TAB key TAB rows,rows,…``: about how many rows are to be read of
+  each column group, by its number; -1 where that is not known.
 - *rests*, Python → Java: a line of the answers: ``rests TAB key TAB index id TAB …``: a scan, as in *complete*, that
   bounds and whatever is not ``own`` rest on.
 - *select*, Python → Java: a line of the answers: ``select TAB key TAB copy TAB index id TAB join TAB input TAB
@@ -80,7 +82,7 @@ import itertools
 import json
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -195,6 +197,8 @@ class ScanAnswer:
     selectors: tuple[SelectorAnswer, ...] = ()
     path: tuple[int, ...] = ()
     """The column groups that it is read from; none where they are as they come."""
+    rows: Mapping[int, int] = field(default_factory=dict)
+    """Of a table in column groups, about how many rows are to be read of each, by its number."""
 
 
 def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -222,6 +226,9 @@ def pack_answers(answers: Iterable[ScanAnswer], witnesses: Mapping[str, Sequence
         lines += [_pack_selector(answer.key, each) for each in answer.selectors]
         if answer.path:
             lines.append(f"path\t{answer.key}\t{','.join(map(str, answer.path))}")
+        if answer.rows and (answer.path or len(parts) > 1):
+            numbers = (min(answer.rows.get(group, -1), 2**31 - 1) for group in range(max(answer.rows) + 1))
+            lines.append(f"rows\t{answer.key}\t{','.join(map(str, numbers))}")
     return "\n".join(lines)
 
 

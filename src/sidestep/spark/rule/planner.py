@@ -352,7 +352,16 @@ def _answers(planned: PlannedQuery) -> Iterator[ScanAnswer]:
             if decision.skipped_files.any() or decision.block_filter or decision.row_groups or bound
         )
         path = planned.decision.paths.get(key, ())
-        yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)), path)
+        rows = _rows_of_groups(decisions[0]) if len(decisions) == 1 else {}
+        yield ScanAnswer(key, skipped, bound, tuple(_selectors(planned, key, decisions)), path, rows)
+
+
+def _rows_of_groups(decision: ScanDecision) -> dict[int, int]:
+    """About how many rows are to be read of each of the column groups that a scan may be read from."""
+    groups = decision.scan.groups or ()
+    masks = _blocks_of_groups(decision.index, decision.scan) if groups else ()
+    rows = decision.catalog.rows
+    return {group: int(rows[decision.kept & mine].sum()) for group, mine in zip(groups, masks, strict=False)}
 
 
 def _selectors(planned: PlannedQuery, key: str, decisions: Sequence[ScanDecision]) -> Iterator[SelectorAnswer]:

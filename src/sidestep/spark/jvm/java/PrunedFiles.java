@@ -31,11 +31,13 @@ public final class PrunedFiles implements FileIndex {
   private final boolean wholeFiles;
   /** Of a table in column groups, those that it is read from: see Wire.Answer. */
   final int[] path;
+  /** About how many rows are to be read of each of its groups: see Wire.Answer. */
+  private final int[] rows;
   private long size = -1;
   private Boolean byBlock = null;
 
   PrunedFiles(FileIndex base, List skips, Witnesses witnesses, String bound, boolean byFooter, String part,
-      boolean wholeFiles, int[] path) {
+      boolean wholeFiles, int[] path, int[] rows) {
     this.base = base;
     this.skips = skips;
     this.witnesses = witnesses;
@@ -44,6 +46,7 @@ public final class PrunedFiles implements FileIndex {
     this.part = part;
     this.wholeFiles = wholeFiles;
     this.path = path;
+    this.rows = rows;
   }
 
   /** Whether what joined tables induced still holds: none of their files has changed since. */
@@ -71,7 +74,12 @@ public final class PrunedFiles implements FileIndex {
 
   /** The same of one column group of the table; numbered: with the column that numbers files, if there is one. */
   PrunedFiles of(SnapshotFiles group, boolean numbered) {
-    return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true, null);
+    return new PrunedFiles(group, skips, witnesses, bound, byFooter, numbered ? part : null, true, null, null);
+  }
+
+  /** About how many rows are to be read of a column group; -1 where that is not known. */
+  int rowsOf(int group) {
+    return rows == null || group >= rows.length ? -1 : rows[group];
   }
 
   /** What leaves out files of a relation; null if all are read. */

@@ -114,7 +114,7 @@ final class Replacement extends PlanRewriter {
     String boundText = bound == null ? null : answer.boundColumn + " in " + answer.boundRanges;
     String part = chosen.isEmpty() ? null : freeName(leaf, relation);
     PrunedFiles files = new PrunedFiles(relation.location(), skips, witnesses, boundText, byFooter, part, wholeFiles,
-        path);
+        path, answer.rows);
     Expression reading = files.byBlock() || part != null && files.base instanceof SnapshotFiles
         ? BlockFilter.reading(leaf) : null;
     // Where blocks are told by their ids, nothing is left for a bound to do.

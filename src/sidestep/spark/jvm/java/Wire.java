@@ -153,6 +153,8 @@ final class Wire {
     final List selectors = new ArrayList();
     /** The column groups that it is read from, those first that are asked first for a column; null: as they come. */
     int[] path = null;
+    /** About how many rows are to be read of each column group, by its number, -1 where that is not known; or null. */
+    int[] rows = null;
   }
 
   /** What chooses files of a scan when the query runs. */
@@ -246,11 +248,16 @@ final class Wire {
       boolean bound = parts[0].equals("bound");
       boolean select = parts[0].equals("select");
       boolean path = parts[0].equals("path");
-      String ids = parts[bound || select || path ? 1 : 0];
+      boolean rows = parts[0].equals("rows");
+      String ids = parts[bound || select || path || rows ? 1 : 0];
       Answer answer = (Answer) answers.byScan.get(ids);
       if (answer == null) answers.byScan.put(ids, answer = new Answer());
       if (path) {
         answer.path = Selector.numbers(parts[2]);
+        continue;
+      }
+      if (rows) {
+        answer.rows = Selector.numbers(parts[2]);
         continue;
       }
       if (bound) {
