@@ -65,6 +65,7 @@ def write_groups(
     units: int = 4,
     buckets: int = 3,
     schema: str | None = None,
+    ids: Sequence[int] | None = None,
 ) -> tuple[str, list[Path]]:
     """A table in column groups with these rows; its path, and the files of its groups. The schema is in Spark's JSON.
 
@@ -78,7 +79,8 @@ def write_groups(
         each["name"]: parse_type(NAMES.get(each["type"], each["type"])) for each in fields if type(each["type"]) is str
     }
     numbered = table.append_column(UNIT, pa.array(np.arange(len(table)) % units, pa.int32()))
-    numbered = numbered.append_column(ROW_ID, pa.array(1000 + np.arange(len(table))[::-1].copy(), pa.int64()))
+    ids = range(1000 + len(table) - 1, 999, -1) if ids is None else ids
+    numbered = numbered.append_column(ROW_ID, pa.array(ids, pa.int64()))
     block_ids = itertools.count(1)
     added, entries, paths = [], [], []
     for number, group in enumerate(groups):

@@ -60,12 +60,15 @@ def test_answers_have_a_line_per_scan_and_one_per_bound() -> None:
     answers = [
         ScanAnswer("1,2", (IndexAnswer("7", bits(1, 0)), IndexAnswer("8", bits(0, 1), blocks, groups))),
         ScanAnswer("3", (IndexAnswer("7", bits(0, 0)),), "day\t3:9,20:"),
-        ScanAnswer("4", ()),
+        ScanAnswer("4", (), rows={0: 1}),
+        ScanAnswer("5", (), path=(2, 0), rows={2: 7, 0: 2**40}),
     ]
     assert pack_answers(answers).split("\n") == [
         "1,2\t7\tAQ==\t\t\t=\t\t\t8\tAg==\tAw==:AQAAAAQAAAA=:99\tBwAAAAIAAAABAAAAAAAAAAEAAAA=:50\t=\t\t",
         "3\t7\tAA==\t\t\t=\t\t",
         "bound\t3\tday\t3:9,20:",
+        "path\t5\t2,0",
+        "rows\t5\t2147483647,-1,7",
     ]
 
 

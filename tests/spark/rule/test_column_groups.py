@@ -126,6 +126,34 @@ def test_a_large_group_is_sorted(spark, enabled, tables):
     assert "Exchange hashpartitioning" not in plan
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("sorted_", [False, True], ids=["hashed", "sorted"])
+def test_rows_whose_numbers_differ_in_their_upper_half_alone(spark, enabled, tables, tmp_path, ansi, sorted_):
+    """They are hashed by the lower half: of three rows of one unit it is the same here, and negative for some."""
+    ids = [(number % 3 << 32) + (number // 3 << 26) for number in range(ROWS)]
+    assert len(set(ids)) == ROWS > 2 * len({id % 2**32 for id in ids})
+    root, _ = write_groups(tmp_path / "t", table(), GROUPS, units=1, ids=ids)
+    threshold = "1" if sorted_ else "10MB"
+    with settings(spark, spark__sql__ansi__enabled=ansi, spark__sql__autoBroadcastJoinThreshold=threshold):
+        for where in ("true", "a < 5", "d = 3 AND c > 2"):
+            df = sidestep.read(spark, root).where(where)
+            assert rows_of(df) == rows_of(spark.table("plain").where(where))
+            assert ("SortMergeJoin" if sorted_ else "ShuffledHashJoin") in executed(df)
+
+
+def test_the_group_of_fewest_rows_is_hashed(spark, enabled, tables):
+    """Whatever its columns take on disk: what is left to be read of it is what counts."""
+    df = sidestep.read(spark, tables).where("a = 7").select("id", "a", "b", "s")
+    assert rows_of(df) == rows_of(spark.table("plain").where("a = 7").select("id", "a", "b", "s"))
+    plan = executed(df)
+    joins = re.findall(r"ShuffledHashJoin .*(Build\w+)", plan)
+    assert joins == ["BuildLeft", "BuildLeft"]
+    order = re.findall(r"FileScan parquet \[(\w+)#", plan)
+    read = scans(df)
+    assert order == ["id", "b", "s"], "a and b know a, and c nothing of it"
+    assert read[0][1] <= read[1][1] < read[2][1]
+
+
 def test_no_setting_of_the_users_changes(spark, enabled, tables, tmp_path):
     """That groups are joined by less than all keys of the join is no one else's business."""
     name = "spark.sql.requireAllClusterKeysForCoPartition"
