@@ -20,7 +20,7 @@ from sidestep.layout import pack, to_bytes
 from sidestep.predicate.oracle import evaluate
 from sidestep.predicate.types import parse_type
 from sidestep.spark.advise.source import data_columns, read_source
-from sidestep.spark.jvm.sessions import quiet_session
+from sidestep.spark.jvm.sessions import leaves_session_active, quiet_session
 from sidestep.spark.organize.featurize import check_features
 from sidestep.spark.organize.row_ids import NumberedFiles
 from sidestep.spark.progress import Watch
@@ -188,6 +188,7 @@ class Laid:
     """The filtered columns of other groups that its blocks know of rows that are loaded; None: all."""
 
 
+@leaves_session_active
 def load_groups(
     spark: SparkSession,
     source: str | Path,

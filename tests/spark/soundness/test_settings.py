@@ -134,6 +134,7 @@ HARMLESS = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.catalog.mine": "org.example.Catalog",
     "spark.sidestep.induced": "false",

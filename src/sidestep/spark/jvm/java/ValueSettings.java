@@ -63,6 +63,7 @@ final class ValueSettings {
     "codegen.cache.maxEntries", "codegen.comments", "codegen.logLevel", "codegen.logging.maxLines",
     "execution.arrow.pyspark.enabled", "execution.arrow.pyspark.fallback.enabled", "execution.arrow.enabled",
     "execution.arrow.fallback.enabled", "execution.arrow.pyspark.selfDestruct.enabled",
+    "execution.arrow.maxBytesPerBatch", "execution.arrow.maxRecordsPerBatch",
     "execution.interruptOnCancel", "execution.pyspark.udf.faulthandler.enabled",
     "execution.pyspark.udf.hideTraceback.enabled", "execution.pyspark.udf.simplifiedTraceback.enabled",
     "execution.pyspark.udf.tracebackWithLocals.enabled", "pyspark.jvmStacktrace.enabled", "pyspark.udf.profiler",
