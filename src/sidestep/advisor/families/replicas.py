@@ -141,7 +141,7 @@ def cheapest(
 ) -> RatedScheme:
     """Of schemes that a search came to by features, the one that is cheapest by all means.
 
-    What looks the same by features can be a third dearer. Of schemes that cost hardly more, it is the one of fewest
+    What looks the same by features can be a fifth dearer. Of schemes that cost hardly more, it is the one of fewest
     layouts: every layout has to be written.
     """
     costs = [cost_of_parts(workload, one.scheme, rows, trials, cost) for one in found]
