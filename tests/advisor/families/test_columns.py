@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidestep.advisor.families.columns import ColumnTrials, skipped_by_values
+from sidestep.advisor.families.columns import ColumnTrials
 from sidestep.advisor.trials.column_queries import column_workload
-from sidestep.advisor.trials.needs import needs_of
+from sidestep.advisor.trials.needs import needs_of, skipped_by_values
 from sidestep.advisor.trials.sample import sample_of
 from sidestep.advisor.trials.trial import Blocks
 from sidestep.layout import pack

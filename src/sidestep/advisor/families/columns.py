@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sidestep.advisor.families.family import Arrangement
 from sidestep.advisor.trials.grow import grow
-from sidestep.advisor.trials.needs import Needs, Positions, needs_of
+from sidestep.advisor.trials.needs import Needs, Positions, needs_of, skipped_by_values
 from sidestep.advisor.trials.sample import SEED, Sample
 from sidestep.advisor.trials.trial import Blocks
 from sidestep.layout.columns.costs import Group
@@ -229,22 +229,6 @@ class ColumnTrials:
     @cached_property
     def _vectors(self) -> VectorCounts:
         return reduce_vectors(self.words, self.workload.features)
-
-
-def skipped_by_values(sample: Sample, needs: Needs, blocks: Blocks) -> Bits:
-    """Queries by blocks: whether bounds or sets of a column's values prove that a query needs no row of a block."""
-    skipped = np.zeros((len(needs.weights), len(blocks)), np.bool_)
-    for name, (of, low, high) in needs.ranges.items():
-        codes = sample.codes[name][blocks.order]
-        least = np.minimum.reduceat(np.where(codes < 0, np.iinfo(np.int64).max, codes), blocks.starts)
-        greatest = np.maximum.reduceat(codes, blocks.starts)
-        skipped[of] |= (greatest[None, :] < low[:, None]) | (least[None, :] > high[:, None])
-    number = np.repeat(np.arange(len(blocks)), blocks.sizes)
-    for name, (of, wanted) in needs.sets.items():
-        present = np.zeros((len(blocks), wanted.shape[1] + 1), np.float32)
-        present[number, sample.codes[name][blocks.order]] = 1
-        skipped[of] |= wanted.astype(np.float32) @ present[:, :-1].T == 0
-    return skipped
 
 
 def _heaviest(weights: Floats) -> Positions:

@@ -10,11 +10,12 @@ sees what a mean over all blocks does not: an arrangement that sets a few blocks
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
-from sidestep.advisor.trials.needs import Needs
-from sidestep.advisor.trials.sample import SEED, RowNumbers, Sample
+from sidestep.advisor.trials.needs import Needs, skipped_by_values
+from sidestep.advisor.trials.sample import SEED, Sample
 from sidestep.advisor.trials.trial import FEW_VALUES, Blocks
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
@@ -54,16 +55,11 @@ def _is_narrowed(sample: Sample, needs: Needs, name: str, blocks: Blocks, mixed:
     return bool(len(gains)) and bool(gains.mean() > LEAST_SKIPPED or gains.max() > LEAST_BY_ONE)
 
 
-def _bounds(sample: Sample, name: str, blocks: Blocks) -> tuple[RowNumbers, RowNumbers]:
-    """The least and greatest rank in each block; of a block of NULLs the least is above the greatest."""
-    codes = sample.codes[name][blocks.order]
-    least = np.minimum.reduceat(np.where(codes < 0, len(sample.values[name]), codes), blocks.starts)
-    return least, np.maximum.reduceat(codes, blocks.starts)
-
-
 def _spread(sample: Sample, name: str, blocks: Blocks) -> Floats:
     """For each block, the share of the sample's rows whose values lie between its least and its greatest."""
-    least, greatest = _bounds(sample, name, blocks)
+    codes = sample.codes[name][blocks.order]
+    least = np.minimum.reduceat(np.where(codes < 0, len(sample.values[name]), codes), blocks.starts)
+    greatest = np.maximum.reduceat(codes, blocks.starts)
     counts = np.bincount(sample.codes[name] + 1, minlength=len(sample.values[name]) + 1)[1:]
     below = np.append(0, np.cumsum(counts))
     return np.asarray(np.maximum(0, below[greatest + 1] - below[least]) / max(1, len(sample)))
@@ -78,13 +74,9 @@ def _present(sample: Sample, name: str, blocks: Blocks) -> Bits:
 
 def _skipped(sample: Sample, needs: Needs, name: str, blocks: Blocks) -> Floats:
     """For each filter of a column, the share of the rows that it skips by this column alone."""
-    if name in needs.ranges:
-        _, low, high = needs.ranges[name]
-        least, greatest = _bounds(sample, name, blocks)
-        skipped = (greatest[None, :] < low[:, None]) | (least[None, :] > high[:, None])
-    elif name in needs.sets:
-        _, wanted = needs.sets[name]
-        skipped = wanted.astype(np.float32) @ _present(sample, name, blocks).astype(np.float32).T == 0
-    else:
+    own = needs.ranges.get(name) or needs.sets.get(name)
+    if own is None:
         return np.zeros(0)
+    ranges, sets = ({key: of for key, of in every.items() if key == name} for every in (needs.ranges, needs.sets))
+    skipped = skipped_by_values(sample, replace(needs, ranges=ranges, sets=sets), blocks)[own[0]]
     return np.asarray(skipped @ blocks.sizes / max(1, int(blocks.sizes.sum())))

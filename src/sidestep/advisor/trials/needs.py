@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidestep.advisor.trials.sample import RowNumbers, Sample
-from sidestep.advisor.trials.trial import FEW_VALUES, catalog_of_values
+from sidestep.advisor.trials.trial import FEW_VALUES, Blocks, catalog_of_values
 from sidestep.layout.vectors import Bits
 from sidestep.layout.weights import Floats
 from sidestep.predicate import Formula
@@ -84,6 +84,22 @@ class Needs:
             new_high = np.maximum(new_high, np.where(low == high, new_low, new_high))
             moved[name] = of, np.where(closed, new_low, low), np.where(closed, new_high, high)
         return replace(self, ranges=moved)
+
+
+def skipped_by_values(sample: Sample, needs: Needs, blocks: Blocks) -> Bits:
+    """Queries by blocks: whether bounds or sets of a column's values prove that a query needs no row of a block."""
+    skipped = np.zeros((len(needs.weights), len(blocks)), np.bool_)
+    for name, (of, low, high) in needs.ranges.items():
+        codes = sample.codes[name][blocks.order]
+        least = np.minimum.reduceat(np.where(codes < 0, np.iinfo(np.int64).max, codes), blocks.starts)
+        greatest = np.maximum.reduceat(codes, blocks.starts)
+        skipped[of] |= (greatest[None, :] < low[:, None]) | (least[None, :] > high[:, None])
+    number = np.repeat(np.arange(len(blocks)), blocks.sizes)
+    for name, (of, wanted) in needs.sets.items():
+        present = np.zeros((len(blocks), wanted.shape[1] + 1), np.float32)
+        present[number, sample.codes[name][blocks.order]] = 1
+        skipped[of] |= wanted.astype(np.float32) @ present[:, :-1].T == 0
+    return skipped
 
 
 def needs_of(sample: Sample, queries: Sequence[Formula], weights: Floats, subsumes: Bits) -> Needs:
