@@ -74,9 +74,10 @@ def _present(sample: Sample, name: str, blocks: Blocks) -> Bits:
 
 def _skipped(sample: Sample, needs: Needs, name: str, blocks: Blocks) -> Floats:
     """For each filter of a column, the share of the rows that it skips by this column alone."""
-    own = needs.ranges.get(name) or needs.sets.get(name)
-    if own is None:
+    ranges = {name: needs.ranges[name]} if name in needs.ranges else {}
+    sets = {name: needs.sets[name]} if name in needs.sets else {}
+    of = [own[0] for own in (*ranges.values(), *sets.values())]
+    if not of:
         return np.zeros(0)
-    ranges, sets = ({key: of for key, of in every.items() if key == name} for every in (needs.ranges, needs.sets))
-    skipped = skipped_by_values(sample, replace(needs, ranges=ranges, sets=sets), blocks)[own[0]]
+    skipped = skipped_by_values(sample, replace(needs, ranges=ranges, sets=sets), blocks)[of[0]]
     return np.asarray(skipped @ blocks.sizes / max(1, int(blocks.sizes.sum())))
